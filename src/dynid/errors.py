@@ -1,9 +1,9 @@
 """Exceptions for errors in the input."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["DataError", "DynidError", "ModelError", "NoJointsError", "did_you_mean"]
+__all__ = ["DataError", "DynidError", "MissingJoints", "ModelError", "NoJointsError", "did_you_mean"]
 
 
 class DynidError(Exception):
@@ -40,6 +40,20 @@ class NoJointsError(ModelError):
 
 class DataError(DynidError):
     """Arrays, files or settings with a wrong shape or invalid values."""
+
+
+class MissingJoints(DataError):
+    """Joints of the robot that have no column of positions.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Their names.
+    """
+
+    def __init__(self, message: str, joints: Sequence[str]) -> None:
+        super().__init__(message)
+        self.joints = tuple(joints)
 
 
 def did_you_mean(word: str, choices: Iterable[str], closeness: float = 0.6) -> str:

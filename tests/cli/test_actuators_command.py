@@ -61,6 +61,33 @@ def test_the_law_is_read_from_a_file_and_json_holds_everything(folder: Path) -> 
     assert len(page["rms"]) == 6
 
 
+def test_gains_that_nobody_knows_are_found_too(folder: Path) -> None:
+    """From a log and a model file alone: dynid init chooses the command, which finds kp within a few percent."""
+    assert dynid("init", "legs.xml", "log.csv", "-o", "legs_project.toml", folder=folder).returncode == 0
+    text = (folder / "legs_project.toml").read_text()
+    assert 'law = "pd"' in text and "commanded and measured positions" in text
+    done = dynid("actuators", "--project", "legs_project.toml", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    gains = [x["value"] for x in json.loads(done.stdout)["unknowns"] if x["label"].startswith("kp of")]
+    assert gains == pytest.approx([20.0] * 6, rel=0.05)
+
+
+def test_the_law_of_a_model_file(folder: Path) -> None:
+    """Position actuators of an MJCF file are a law; a joint without one is named."""
+    text = (folder / "legs.xml").read_text()
+    servos = "".join(f'<position joint="{j}" kp="20" kv="1.5" forcerange="-30 30"/>' for j in JOINTS)
+    (folder / "servos.xml").write_text(text.replace("</mujoco>", f"<actuator>{servos}</actuator></mujoco>"))
+    words = ("--law", "file", "--rows", "0:400", "--unknown", "delay", "-o", "servos.toml")
+    done = dynid("actuators", "servos.xml", "log.csv", *words, folder=folder)
+    assert done.returncode == 0, done.stderr
+    saved = (folder / "servos.toml").read_text()
+    assert "20.0" in saved and "1.5" in saved and "30.0" in saved
+    assert dynid("init", "servos.xml", "log.csv", "-o", "servos_project.toml", folder=folder).returncode == 0
+    assert 'law = "file"' in (folder / "servos_project.toml").read_text()
+    refused = dynid("actuators", "legs.xml", "log.csv", "--law", "file", folder=folder)
+    assert refused.returncode == 1 and "no position actuator on joint 'L_hip'" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

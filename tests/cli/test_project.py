@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 import dynid
@@ -40,6 +41,15 @@ def refused(*words: object) -> str:
     result = run(*words)
     assert isinstance(result.exception, dynid.DynidError), (result.output, result.exception)
     return str(result.exception)
+
+
+def monday() -> NDArray[np.float64]:
+    """Time, positions and torques of a log, in SI units."""
+    columns = {"q": "1:4", "torque": "4:7"}
+    robot = dynid.load_robot("arm.urdf")
+    run = dynid.load_recording("monday.csv", robot, time=0, columns=columns, units={"t": "ms", "q": "deg"}).runs[0]
+    assert run.torque is not None
+    return np.column_stack([run.t, run.q, run.torque])
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +96,7 @@ def test_from_files_to_a_report_without_repeating_an_option(folder: Path) -> Non
 
 
 def test_init_says_what_was_guessed_and_what_was_not(folder: Path) -> None:
-    """Columns, those left over, signals not found, and friction that the URDF does not have."""
+    """Columns, those left over, signals not found, and whether the robot file has friction."""
     done("init", "arm.urdf", *LOGS, *READING)
     text = Path("dynid.toml").read_text()
     page = tomllib.loads(text)
@@ -94,7 +104,15 @@ def test_init_says_what_was_guessed_and_what_was_not(folder: Path) -> None:
     assert page["log"]["time"] == 0 and page["log"]["units"] == {"t": "ms", "q": "deg"}
     assert page["runs"] == {"identify": ["monday.csv", "tuesday.csv"], "validate": ["plain.csv"]}
     assert page["identify"] == {"method": "auto", "output": "estimate.json"}
-    assert "no friction" in text and "Temperatur" in text and "# Not found: v" in text and "# lock" in text
+    assert (
+        "Friction of the robot file is a start" in text
+        and "Temperatur" in text
+        and "# Not found: v" in text
+        and "# lock" in text
+    )
+    Path("bare.urdf").write_text(re.sub("<dynamics[^>]*>", "", Path("arm.urdf").read_text()))
+    done("init", "bare.urdf", *LOGS, *READING, "-o", "bare.toml")
+    assert "The robot file has no friction" in Path("bare.toml").read_text()
     robot = dynid.load_robot("twolink", friction="viscous")
     from dynid.cli.demo import synthetic_recording
 
@@ -117,6 +135,41 @@ def test_init_with_a_log_that_cannot_be_read(folder: Path) -> None:
     assert Path("dynid.toml").read_text() == text
     done("init", "arm.urdf", *LOGS, *READING, "--force")
     assert "# Not read" not in Path("dynid.toml").read_text()
+
+
+def test_init_says_what_comes_next(folder: Path) -> None:
+    """By what a log holds; check says the same, with the words of its own command line."""
+    done("init", "arm.urdf", *LOGS, *READING)
+    assert "next: dynid identify, dynid report" in done("init", "arm.urdf", *LOGS, *READING, "--force").stdout
+    table = monday()
+    rows = ("t,q1,q2,q3,", "%.9g")
+    np.savetxt("only.csv", table[:, :4], rows[1], ",", header="t,q1,q2,q3", comments="")
+    np.savetxt("currents.csv", table / [1, 1, 1, 1, 5, 8, 10], rows[1], ",", header="t,q1,q2,q3,i1,i2,i3", comments="")
+    told = json.loads(done("init", "arm.urdf", "only.csv", "--force", "--json").stdout)
+    assert told["good_for"] == "record" and told["next"] == "dynid excite -o motion.csv"
+    assert "next: dynid excite arm.urdf -o motion.csv" in done("check", "arm.urdf", "only.csv").stdout
+    told = json.loads(done("init", "arm.urdf", "currents.csv", "--force", "--json").stdout)
+    assert told["good_for"] == "bodies" and told["next"] == "dynid identify"
+    assert tomllib.loads(Path("dynid.toml").read_text())["log"]["gain"] == pytest.approx([5, 8, 10], rel=0.3)
+    np.savetxt("loaded.csv", table, rows[1], ",", header="t,q1,q2,q3,tau1,tau2,tau3", comments="")
+    np.savetxt("empty.csv", table, rows[1], ",", header="t,q1,q2,q3,tau1,tau2,tau3", comments="")
+    told = json.loads(done("init", "arm.urdf", "empty.csv", "loaded.csv", "--force", "--json").stdout)
+    assert told["next"] == "dynid payload loaded.csv --without empty.csv --link link3"
+    assert tomllib.loads(Path("dynid.toml").read_text())["runs"]["identify"] == ["empty.csv"]
+    done(*told["next"].split()[1:])
+
+
+def test_init_locks_joints_without_columns(folder: Path) -> None:
+    """Joints that a log does not name, and fingers where an arm's columns are only numbered."""
+    two = monday()[:, [0, 1, 2, 4, 5]]
+    np.savetxt("two.csv", two, delimiter=",", header="t,q_joint1,q_joint2,tau_joint1,tau_joint2", comments="")
+    done("init", "arm.urdf", "two.csv", "--force")
+    assert tomllib.loads(Path("dynid.toml").read_text())["robot"]["lock"] == ["joint3"]
+    Path("hand.urdf").write_text(Path("arm.urdf").read_text().replace("joint3", "finger_joint"))
+    np.savetxt("two.csv", two, delimiter=",", header="t,q1,q2,tau1,tau2", comments="")
+    done("init", "hand.urdf", "two.csv", "--force")
+    assert tomllib.loads(Path("dynid.toml").read_text())["robot"]["lock"] == ["finger_joint"]
+    assert "expected 3" in refused("init", "arm.urdf", "two.csv", "--force")
 
 
 def test_options_and_arguments_override_the_file(folder: Path) -> None:

@@ -276,3 +276,26 @@ def test_base_and_wrench_of_a_floating_robot(tmp_path: Path) -> None:
     assert np.array_equal(np.column_stack([run.base, run.q, run.wrench]), rows)
     with refused(r"run.csv: wrench has 5 columns .*, expected 6 columns"):
         dynid.load_recording(file, ROBOT, columns={"q": "7:10", "wrench": "10:15"}, rate=30)
+
+
+def test_commands_with_the_name_of_velocities(tmp_path: Path) -> None:
+    """`qd` may be desired positions: what the positions follow is a command, what they integrate is a velocity."""
+    t = np.arange(0.0, 5.0, 0.01)
+    q = np.column_stack([np.sin(t + k) + 0.3 * k for k in range(3)])
+    late = np.column_stack([np.sin(t + 0.05 + k) + 0.3 * k for k in range(3)])
+    speed = np.column_stack([np.cos(t + k) for k in range(3)])
+    header = "t," + ",".join([f"q{k}" for k in (1, 2, 3)] + [f"qd{k}" for k in (1, 2, 3)])
+    for name, values in (("commands.csv", late), ("velocities.csv", speed)):
+        np.savetxt(tmp_path / name, np.column_stack([t, q, values]), delimiter=",", header=header, comments="")
+    run = dynid.load_recording(tmp_path / "commands.csv", NUMBERED).runs[0]
+    assert run.v is None and run.reference is not None and np.allclose(run.reference, late)
+    run = dynid.load_recording(tmp_path / "velocities.csv", NUMBERED).runs[0]
+    assert run.reference is None and run.v is not None and np.allclose(run.v, speed)
+
+
+def test_joints_without_columns_are_named(tmp_path: Path) -> None:
+    """The error holds the joints, for those who want to lock them."""
+    file = log(tmp_path, ["t", "shoulder_pos", "elbow_pos", "lamp"], "q")
+    with pytest.raises(dynid.errors.MissingJoints) as caught:
+        dynid.load_recording(file, ROBOT)
+    assert caught.value.joints == ("wrist_1",)

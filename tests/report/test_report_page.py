@@ -182,6 +182,21 @@ def test_report_without_recordings_says_what_it_lacks(demo: Demo, tmp_path: Path
     assert "was not given to the report" in path.read_text(encoding="utf-8")
 
 
+def test_joints_that_stand_still_have_no_curve(tmp_path: Path) -> None:
+    """The report of an arm that moved one of its joints: no row of the others was fitted."""
+    robot = dynid.load_robot("twolink", friction="viscous+coulomb")
+    t = np.arange(0.0, 10.0, 0.005)
+    q = np.column_stack([0.8 * np.sin(2.0 * t) + 0.3 * np.sin(5.0 * t), 0.4 + 0.0 * t])
+    v, a = (np.gradient(x, t, axis=0) for x in (q, np.gradient(q, t, axis=0)))
+    torque = dynid.inverse_dynamics(robot, q, v, a) + 0.01 * np.random.default_rng(0).standard_normal(q.shape)
+    recording = dynid.Recording(robot.coordinates, (dynid.Run(t, q, torque=torque),))
+    estimate = dynid.identify(robot, recording)
+    path = tmp_path / "report.html"
+    dynid.report.write(estimate, path, recording=recording)
+    text = path.read_text(encoding="utf-8")
+    assert "friction of joint1" in text and not Page(text).wrong
+
+
 @pytest.mark.slow
 def test_a_long_recording_of_seven_joints_stays_small(tmp_path: Path) -> None:
     """100,000 samples of seven joints, none decimated away, in less than 3 MB."""

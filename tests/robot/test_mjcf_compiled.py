@@ -252,6 +252,15 @@ def test_a_mesh_that_only_shows_may_be_missing(load: Load) -> None:
     assert "no.stl" in robot.notes[0]
 
 
+def test_a_mesh_with_a_mass_may_be_missing(load: Load) -> None:
+    """It becomes a point at its place, and the robot says so."""
+    geoms = '<geom type="sphere" size="0.1" mass="2"/><geom type="mesh" mesh="m" mass="0.5" pos="0 0 0.4"/>'
+    world = f'<body name="a"><joint axis="0 1 0"/>{geoms}</body>'
+    robot = load(mjcf(world, '<asset><mesh name="m" file="no.stl"/></asset>'), ".xml")
+    assert robot.links[1].inertia[0] == pytest.approx(2.5) and robot.links[1].inertia[3] == pytest.approx(0.2)
+    assert "no.stl" in robot.notes[0] and "0.5 kg of 'a' became a point" in robot.notes[0]
+
+
 def test_nested_includes_are_relative_to_the_including_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both readers find a file beside the file that includes it."""
     (tmp_path / "parts").mkdir()

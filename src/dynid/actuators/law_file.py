@@ -14,8 +14,9 @@ from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.errors import DataError, did_you_mean
 from dynid.patterns import matching_expression
 from dynid.reading import read_toml
+from dynid.robot.mjcf_values import NEEDS_MUJOCO
 
-__all__ = ["law_from_dict", "law_to_dict", "load_law"]
+__all__ = ["law_from_dict", "law_of_file", "law_to_dict", "load_law"]
 
 _SETTINGS = ("rate", "timestep", "hold", "delayed", "velocity_target")
 
@@ -57,6 +58,28 @@ def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
         return law_from_dict(data.get("law", data), joints)
     except DataError as error:
         raise DataError(f"{given}: {error}") from None
+
+
+def law_of_file(path: str | Path, joints: Sequence[str]) -> ActuatorLaw:
+    """The law of the position actuators of an MJCF file.
+
+    Raises a DataError if a joint has none.
+    """
+    servos = {}
+    if Path(path).suffix.lower() in (".xml", ".mjcf"):
+        try:
+            from dynid.robot.mjcf_compiled import position_servos
+        except ImportError:
+            raise DataError(f"the law of '{Path(path).name}' {NEEDS_MUJOCO}") from None
+        servos = position_servos(Path(path))
+    missing = [joint for joint in joints if joint not in servos]
+    if missing:
+        raise DataError(
+            f"'{Path(path).name}' has no position actuator on joint '{missing[0]}': give the law as pd:KP,KD or a TOML "
+            "file"
+        )
+    kp, kd, limit = np.array([servos[joint] for joint in joints]).T
+    return ActuatorLaw(joints, kp=kp, kd=kd, torque_limit=limit)
 
 
 def law_from_dict(data: Mapping[str, Any], joints: Sequence[str]) -> ActuatorLaw:

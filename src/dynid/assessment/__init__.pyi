@@ -1,4 +1,6 @@
 from .data.battery import check as check
+from .data.route import Route as Route
+from .data.route import route as route
 from .finding import Finding as Finding
 from .finding import FindingCode as FindingCode
 from .finding import Findings as Findings

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from dynid.actuators.law import ActuatorLaw
     from dynid.robot.model import Robot
 
-__all__ = ["actuated_robot", "stated_law", "unknown_quantities"]
+__all__ = ["actuated_robot", "stated_law"]
 
+# Quantities that are unknown unless the user names others; the law without gains, and what is unknown with it.
 _UNKNOWN = "armature,damping,friction,delay"
+_NO_GAINS, _GAINS = "pd", ",kp,kd"
 
 
 def actuated_robot(inputs: Inputs) -> Robot:
@@ -42,10 +44,14 @@ def _robot(inputs: Inputs) -> Robot:
 
 
 def stated_law(
-    inputs: Inputs, robot: Robot, law: str | None, control_rate: float | None, hold: str | None
-) -> ActuatorLaw:
-    """The law of the options, or that of the project file; a TOML file lies beside that."""
-    from dynid.actuators.law_file import load_law
+    inputs: Inputs, robot: Robot, law: str | None, control_rate: float | None, hold: str | None, unknown: str | None
+) -> tuple[ActuatorLaw, dict[str, str | list[str]]]:
+    """The law and what is unknown, by options over the project file; a TOML file of the law lies beside that.
+
+    Unknown quantities come with who shares them, from NAME, NAME=joint, NAME=shared or NAME=PATTERN;PATTERN.
+    """
+    from dynid.actuators.law_file import law_of_file, load_law
+    from dynid.actuators.start_law import law_of_inertia
 
     if inputs.project is not None:
         chosen = inputs.project.actuators
@@ -53,18 +59,19 @@ def stated_law(
             law = str(inputs.project.folder / chosen.law) if chosen.law.endswith(".toml") else chosen.law
         control_rate = chosen.control_rate if control_rate is None else control_rate
         hold = hold or chosen.hold
+        unknown = unknown or ",".join(chosen.unknown or ())
     if not law:
-        raise DataError("--law is missing: the torques are not measured, so the law must be known, such as pd:20,1.5")
+        raise DataError(
+            "--law is missing: pd:20,1.5 for known gains, file for those of the MJCF file, pd for unknown ones"
+        )
+    if law == "file":
+        stated = law_of_file(inputs.robot_file, robot.coordinates)
+    else:
+        stated = law_of_inertia(robot) if law == _NO_GAINS else load_law(law, robot.coordinates)
     changes = {"rate": control_rate, "hold": hold}
-    return load_law(law, robot.coordinates).changed(**{name: x for name, x in changes.items() if x is not None})
-
-
-def unknown_quantities(inputs: Inputs, text: str | None) -> dict[str, str | list[str]]:
-    """Quantities and who shares them, from NAME, NAME=joint, NAME=shared or NAME=PATTERN;PATTERN."""
-    if not text and inputs.project is not None:
-        text = ",".join(inputs.project.actuators.unknown or ())
-    out: dict[str, str | list[str]] = {}
-    for part in values.names(text or _UNKNOWN):
+    stated = stated.changed(**{name: x for name, x in changes.items() if x is not None})
+    quantities: dict[str, str | list[str]] = {}
+    for part in values.names(unknown or _UNKNOWN + (_GAINS if law == _NO_GAINS else "")):
         name, _, sharing = part.partition("=")
-        out[name] = sharing.split(";") if sharing not in ("", "joint", "shared") else sharing
-    return out
+        quantities[name] = sharing.split(";") if sharing not in ("", "joint", "shared") else sharing
+    return stated, quantities

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from dynid.cli import options, values
-from dynid.cli.actuator_inputs import actuated_robot, stated_law, unknown_quantities
+from dynid.cli.actuator_inputs import actuated_robot, stated_law
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import required
@@ -84,7 +84,7 @@ def actuators(
     ranges = None if draws is None or output is None else output.with_name(f"{output.stem}_ranges.json")
     check_outputs(output, *files.values(), ranges, sheet)
     robot = actuated_robot(inputs)
-    given, quantities = stated_law(inputs, robot, law, control_rate, hold), unknown_quantities(inputs, unknown)
+    given, quantities = stated_law(inputs, robot, law, control_rate, hold, unknown)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
     with working("identifying actuators") as work:
         found = identify_actuators(robot, recording, given, unknown=quantities, progress=work.report)

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from dynid.cli import options, values
-from dynid.cli.actuator_inputs import actuated_robot, stated_law, unknown_quantities
+from dynid.cli.actuator_inputs import actuated_robot, stated_law
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
@@ -59,7 +59,7 @@ def chirp(
     check_suffix(output, (".csv",))
     check_outputs(output)
     robot, acceleration = _limited(actuated_robot(inputs), limits)
-    given, quantities = stated_law(inputs, robot, law, control_rate, hold), unknown_quantities(inputs, unknown)
+    given, quantities = stated_law(inputs, robot, law, control_rate, hold, unknown)
     start, rate = values.numbers(start_posture, "--start-posture"), 200.0 if output_rate is None else output_rate
     sizes = values.number_or_per_joint(amplitude, "--amplitude")
     noise = values.number_or_per_joint(position_noise, "--position-noise")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,12 @@ class Inputs:
     whole: Robot | None = None
     base_given: bool = False
     modelling: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_locked(self, joints: Sequence[str]) -> Inputs:
+        """The same with joints of the robot held at zero."""
+        held = self.robot.locked(dict.fromkeys(joints, 0.0))
+        whole = self.robot if self.whole is None else self.whole
+        return replace(self, robot=held, whole=whole, modelling=dict(self.modelling) | {"lock": list(joints)})
 
     def read(self, logs: Sequence[str | Source] | None = None, rows: Any = "format") -> Recording:
         """The recording of these logs, or of those that the command works on.

@@ -52,11 +52,10 @@ def legs(
     from dynid.identification.legs import identify_legs
 
     check_outputs(output)
-    if not data:
-        raise DataError("no log is given: name RUN")
     contacts = _contacts(feet, radius)
-    recording = inputs.read(data)
-    unseen = inputs.read(validate) if validate else None
+    recording = inputs.read()
+    others = validate or inputs.validation_logs()
+    unseen = inputs.read(others) if others else None
     with working(f"identifying {inputs.robot.name} on its legs"):
         found = identify_legs(
             inputs.robot,

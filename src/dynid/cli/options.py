@@ -130,7 +130,11 @@ ShapeMass = Annotated[
 ]
 
 Law = Annotated[
-    str | None, typer.Option(help="Law of the actuators: pd:KP,KD, torque for logged torques, or a TOML file.")
+    str | None,
+    typer.Option(
+        help="Law of the actuators: pd:KP,KD, pd for gains that are unknown too, file for the position actuators of "
+        "the MJCF file, torque for logged torques, or a TOML file."
+    ),
 ]
 
 ControlRate = Annotated[
@@ -143,7 +147,8 @@ Unknown = Annotated[
         help="Unknown quantities separated by commas: armature, damping, friction, stribeck, offset, bodies, kp, "
         "kd, gain, delay, torque_limit, back_emf, stall_torque, no_load_velocity, backlash, load_friction, bias, "
         "friction_lead, friction_width; "
-        "each with =joint, =shared or =PATTERN;PATTERN for joints that share it. [armature,damping,friction,delay]"
+        "each with =joint, =shared or =PATTERN;PATTERN for joints that share it. [armature,damping,friction,delay; "
+        "kp,kd too with --law pd]"
     ),
 ]
 

@@ -209,7 +209,8 @@ class ActuatorsSection(_Section):
     Attributes
     ----------
     law : str or None
-        "pd:KP,KD", "torque", or a TOML file relative to the project file.
+        "pd:KP,KD", "pd" (gains are unknown too), "file" (the position actuators of the MJCF file), "torque", or a TOML
+        file relative to the project file.
     control_rate : float or None
         Frequency in Hz at which the law is computed; None where it acts continuously.
     hold : {"zero", "linear"} or None

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynid.cli.routes import actuator_law
 from dynid.errors import DynidError
 from dynid.quoting import toml_key, toml_value
 from dynid.robot.angles import rounded_angles
-from dynid.robot.load import USUAL_FRICTION
+from dynid.robot.load import USUAL_FRICTION, load_robot
 
 if TYPE_CHECKING:
+    from dynid.assessment.data.route import Route
     from dynid.cli.inputs import Inputs
     from dynid.cli.values import Source
     from dynid.recording.recording import Recording
@@ -40,7 +42,13 @@ class HeldOut:
 
 
 def project_text(
-    inputs: Inputs, recordings: Sequence[Recording], problem: DynidError | None, held_out: HeldOut, folder: Path
+    inputs: Inputs,
+    recordings: Sequence[Recording],
+    problem: DynidError | None,
+    held_out: HeldOut,
+    folder: Path,
+    found: Route | None = None,
+    gains: tuple[float, ...] | None = None,
 ) -> str:
     """The text of dynid.toml.
 
@@ -56,17 +64,26 @@ def project_text(
         What options keep for validation.
     folder : Path
         Folder of the project file; paths are written relative to it.
+    found : Route, optional
+        What the logs are good for.
+    gains : tuple of float, optional
+        Gains of the currents by the masses of the robot file.
 
     Returns
     -------
     str
         TOML with comments.
     """
+    sources = inputs.data
+    if found is not None and found.goal == "payload":  # runs with a payload are named by the command
+        sources = tuple(x for i, x in enumerate(sources) if i not in found.loaded)
     parts = [
         "# Project file of dynid; paths are relative to this file. Options of commands override it.",
-        *_robot_lines(inputs, folder),
-        *_log_lines(inputs, recordings, problem),
-        *_run_lines(inputs.data, held_out, folder),
+        *([] if found is None else [f"# {found.reason[0].upper()}{found.reason[1:]}."]),
+        *_robot_lines(inputs, folder, recordings),
+        *_log_lines(inputs, recordings, problem, gains),
+        *_run_lines(sources, held_out, folder),
+        *(_actuator_lines(inputs) if found is not None and found.goal == "actuators" else []),
         *_identify_lines(),
         *_loop_lines(),
     ]
@@ -124,7 +141,7 @@ def _pairs(table: Mapping[str, Any]) -> list[str]:
     return [f"{toml_key(k)} = {toml_value(v)}" for k, v in table.items() if v is not None and v not in ([], {})]
 
 
-def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
+def _robot_lines(inputs: Inputs, folder: Path, recordings: Sequence[Recording]) -> list[str]:
     """The section [robot]."""
     given = inputs.modelling
     file = inputs.robot_file
@@ -136,8 +153,9 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
     elif laws:
         lines.append(f"# friction: the file's own ({', '.join(laws)})")
     else:
+        what = "Friction of the robot file is a start" if _known_friction(inputs) else "The robot file has no friction"
         lines += [
-            f"# The robot file has no friction. Method auto has it in every joint; others take {USUAL_FRICTION}.",
+            f"# {what}. Method auto has it in every joint; others take {USUAL_FRICTION}.",
             'friction = "auto"',
         ]
     if given.get("rotor_inertia") is not None:
@@ -159,6 +177,10 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
     ):
         if given.get(name) is not None:
             lines.append(f"{name} = {toml_value(given[name])}")
+    if given.get("base") is None and recordings and inputs.robot.base == "floating":
+        runs = [run for recording in recordings for run in recording.runs]
+        if all(run.base is None and run.imu is None for run in runs):
+            lines.append('base = "fixed"           # the logs have no motion of the base: it must be held')
     if given.get("lock"):
         lines.append(f"lock = {toml_value(given['lock'])}")
     else:
@@ -171,12 +193,23 @@ def _robot_lines(inputs: Inputs, folder: Path) -> list[str]:
     return lines
 
 
+def _known_friction(inputs: Inputs) -> bool:
+    """Whether the robot file has values of damping or friction, which terms of friction start from."""
+    given = {
+        name: value for name, value in inputs.modelling.items() if name not in ("friction", "rotor_inertia", "lock")
+    }
+    robot = load_robot(inputs.robot_file, **given, friction=USUAL_FRICTION)
+    return any(value for p, value in zip(robot.layout, robot.parameters, strict=True) if not p.inertial)
+
+
 def _friction(robot: Robot) -> list[str]:
     """Symbols of the friction terms."""
     return sorted({p.symbol for p in robot.layout if not p.inertial and p.symbol not in ("Ia", "k")})
 
 
-def _log_lines(inputs: Inputs, recordings: Sequence[Recording], problem: DynidError | None) -> list[str]:
+def _log_lines(
+    inputs: Inputs, recordings: Sequence[Recording], problem: DynidError | None, gains: tuple[float, ...] | None
+) -> list[str]:
     """The section [log]: the format that all logs share, and comments on what was not found."""
     assert inputs.log is not None
     lines, log = ["", "[log]"], inputs.log
@@ -190,6 +223,11 @@ def _log_lines(inputs: Inputs, recordings: Sequence[Recording], problem: DynidEr
         how = "as given" if log.columns is not None else "recognised by their names in each log"
         lines.append(f"# The headers of the logs differ; columns are {how}.")
     lines += log.to_toml().splitlines()
+    if gains is not None:
+        lines += [
+            "# N m/A, or N/A: with these the currents fit the masses of the robot file, which bodies then keep.",
+            f"gain = {toml_value(list(gains))}",
+        ]
     unread = list(dict.fromkeys(name for r in recordings for name in r.unread_columns))
     if unread:
         lines.append(f"# Columns that were not used: {', '.join(unread)}")
@@ -242,6 +280,19 @@ def _entry(source: Source, folder: Path) -> str | dict[str, str]:
 
 def _relative(path: str, folder: Path) -> str:
     return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _actuator_lines(inputs: Inputs) -> list[str]:
+    law = actuator_law(inputs)
+    what = (
+        "the position actuators of the robot file" if law == "file" else "gains are unknown too; known ones: pd:KP,KD"
+    )
+    return [
+        "",
+        "[actuators]",
+        f"law = {toml_value(law)}".ljust(25) + f"# {what}",
+        'output = "actuators.toml"',
+    ]
 
 
 def _identify_lines() -> list[str]:

@@ -14,6 +14,7 @@ from dynid.cli.inputs import Inputs, load_estimate
 from dynid.cli.output import check_required, required, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.cli.report import Compare
+from dynid.cli.routes import next_command
 from dynid.cli.wrap import with_estimate, with_logs
 from dynid.errors import DataError
 
@@ -42,6 +43,8 @@ def check(
     Example: dynid check arm.urdf run.csv
     """
     from dynid.assessment.data.battery import check as find
+    from dynid.assessment.data.route import route
+    from dynid.recording.recording import Recording
     from dynid.report.findings import findings_data, print_findings
 
     logs: list[Source] = list(inputs.data)
@@ -61,6 +64,9 @@ def check(
     else:
         show("\n".join(reading_lines(recording)))
         print_findings(findings)
+        if isinstance(recording, Recording) and inputs.robot.n:
+            found = route(inputs.robot, [recording], findings)
+            show(f"{found.reason}\nnext: {next_command(found, inputs, logs, in_project=not inputs.given)}")
     if any(f.severity == "error" for f in findings):
         raise typer.Exit(1)
 

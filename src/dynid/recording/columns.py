@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, MissingJoints
 from dynid.recording.names import Group, groups, is_time, joint_first, tokens
 from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, WIDTH, column_names
 from dynid.recording.table import NO_COLUMN, Table, shown
@@ -24,6 +25,10 @@ __all__ = [
     "resolve",
     "resolve_time",
 ]
+
+# Rows by which commands are told from velocities, the fewest of them, and the share of a command that its position
+# explains.
+_SAMPLES, _FEWEST, _ALIKE = 20_000, 20, 0.8
 
 Spec = str | int | Sequence[str | int]
 
@@ -197,7 +202,33 @@ def guess(table: Table, channels: dict[str, Channels], clock: str | None = None)
                 channels = {s: Channels(c.names, c.pick, len(columns), c.what) for s, c in channels.items()}
     if "q" not in out:
         raise DataError(f"{table.file}: no column is named as a position: give columns=, it has {shown(table.names)}")
+    if "v" in out and "reference" not in out and _are_commands(table, out["q"], out["v"]):
+        out["reference"] = out.pop("v")
     return out
+
+
+def _are_commands(table: Table, positions: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether columns with the name of a velocity are positions that the joints follow: qd may be either.
+
+    A velocity is the derivative of a position, which for most motion is unrelated to the position itself.
+    """
+    q, x = table.values(positions)[:_SAMPLES], table.values(others)[:_SAMPLES]
+    good = np.isfinite(q).all(axis=1) & np.isfinite(x).all(axis=1)
+    if good.sum() < _FEWEST:
+        return False
+    q, x = q[good], x[good]
+    moving = (np.ptp(q, axis=0) > 0) & (np.ptp(x, axis=0) > 0)
+    if not moving.any():
+        return False
+    alike, derived = (_explained(y[:, moving], x[:, moving]) for y in (q, np.gradient(q, axis=0)))
+    return bool(np.median(alike) > _ALIKE and np.median(alike) > np.median(derived))
+
+
+def _explained(y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the variance of each column of x that the same column of y explains."""
+    y, x = y - y.mean(axis=0), x - x.mean(axis=0)
+    power = np.maximum(np.sum(y**2, axis=0) * np.sum(x**2, axis=0), 1e-300)
+    return np.asarray(np.sum(x * y, axis=0) ** 2 / power)
 
 
 def _with_gaps(group: Group, channels: Channels) -> Group:
@@ -327,5 +358,7 @@ def _missing_joints(table: Table, signal: str, group: Group, channels: Channels)
     """What to say of joints of the robot that have no column."""
     missing = [n for n in channels.names if n not in group.columns]
     joints = f"joint '{missing[0]}'" if len(missing) == 1 else f"joint '{missing[0]}' and {len(missing) - 1} more"
-    remedy = f"; joints that do not move are left out with lock='{','.join(missing)}'" if signal == "q" else ""
-    return DataError(f"{table.file}: {signal} has no column for {joints}, it has {shown(table.names)}{remedy}")
+    what = f"{table.file}: {signal} has no column for {joints}, it has {shown(table.names)}"
+    if signal != "q":
+        return DataError(what)
+    return MissingJoints(f"{what}; joints that do not move are left out with lock='{','.join(missing)}'", missing)

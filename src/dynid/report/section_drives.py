@@ -32,7 +32,8 @@ def friction_section(evidence: Evidence) -> Section | None:
     }
     if not any(terms.values()) or robot.base == "floating":
         return None
-    rows = dict(zip(estimate.base.channels, fitted_rows(evidence), strict=True)) if evidence.motions else {}
+    fitted = fitted_rows(evidence) if evidence.motions else []
+    rows = {name: own for name, own in zip(estimate.base.channels, fitted, strict=False) if len(own[0])}
     figures = []
     for j, name in enumerate(robot.coordinates):
         if not terms[j] or name not in estimate.base.channels:

@@ -21,17 +21,19 @@ from dynid.robot.joint_equality import JointEquality
 from dynid.robot.lock import lock_open_tree
 from dynid.robot.loops import Constraint
 from dynid.robot.mjcf_constraints import joint_equalities, loops_of, tied_to_world
-from dynid.robot.mjcf_passive import drive_values, driven_joints, with_passive_elements
+from dynid.robot.mjcf_passive import drive_values, driven_joints, servo_gains, with_passive_elements
 from dynid.robot.model import Robot
 from dynid.robot.notes import chain_notes, quoted
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, read_limits
 from dynid.robot.spatial import axis_rotation, clean, inverse_placement, placement
 
-__all__ = ["CompiledTree", "NotCompiled", "compile_file", "read_compiled"]
+__all__ = ["CompiledTree", "NotCompiled", "compile_file", "position_servos", "read_compiled"]
 
 Array = NDArray[np.float64]
 _FREE, _BALL, _SLIDE, _HINGE = (int(getattr(mujoco.mjtJoint, f"mjJNT_{k}")) for k in ("FREE", "BALL", "SLIDE", "HINGE"))
 
+# Radius (m) of the point that stands for a mesh with a mass.
+_POINT = 0.01
 
 # What MuJoCo raises on files that it does not take.
 _REFUSED = (ValueError, TypeError, OverflowError, RuntimeError, MemoryError, mujoco.FatalError)
@@ -81,6 +83,12 @@ def _closed(robot: Robot, tree: CompiledTree, loops: list[Constraint]) -> Robot:
     raise ModelError(reasons[0])
 
 
+def position_servos(path: Path) -> dict[str, tuple[float, float, float]]:
+    """Gains (N m/rad, N m s/rad) and largest torque of the position actuators of a file, by joint."""
+    model, _ = compile_file(path)
+    return servo_gains(model, CompiledTree(model).names)
+
+
 def compile_file(path: Path) -> tuple[Any, list[str]]:
     """The compiled model of a file without its looks, and sentences on meshes that are missing."""
     with warnings.catch_warnings():
@@ -96,19 +104,27 @@ def _compile(path: Path) -> tuple[Any, list[str]]:
     # A mesh that is missing or wrong matters only where the inertia comes from it.
     try:
         spec = _without_looks(path)
-        spared = []
+        spared, points = [], []
         for body in spec.bodies:
-            shown = [g for g in body.geoms if g.meshname] if body.explicitinertial or body.name == "world" else []
-            for geom in shown:
-                spec.delete(geom)
-            spared += [body.name] if shown else []
+            meshes = [g for g in body.geoms if g.meshname]
+            needed = not body.explicitinertial and body.name != "world"
+            for geom in meshes:
+                if not needed:
+                    spec.delete(geom)
+                elif np.isfinite(geom.mass):  # the mass is known without the mesh, its distribution is not
+                    geom.type, geom.meshname, geom.size[0] = mujoco.mjtGeom.mjGEOM_SPHERE, "", _POINT
+                    points.append(f"{geom.mass:.3g} kg of '{body.name}'")
+            spared += [body.name] if meshes and not needed else []
         used = {geom.meshname for geom in spec.geoms}
         for mesh in [mesh for mesh in spec.meshes if mesh.name not in used]:
             spec.delete(mesh)
         model = spec.compile()
     except _REFUSED as error:
         raise NotCompiled(f"MuJoCo cannot compile {path.name}: {_sentence(error)}") from None
-    return model, [f"{reason}: meshes were left out, so the size of {quoted('link', spared)} is not known"]
+    notes = [f"{reason}: meshes were left out, so the size of {quoted('link', spared)} is not known"] if spared else []
+    if points:
+        notes.append(f"{reason}: {', '.join(points)} became a point at the place of the mesh that is missing")
+    return model, notes
 
 
 def _without_looks(path: Path) -> Any:

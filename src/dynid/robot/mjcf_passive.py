@@ -39,6 +39,20 @@ def drive_values(model: Any, names: Sequence[str]) -> FileDrives:
     return out
 
 
+def servo_gains(model: Any, names: Sequence[str]) -> dict[str, tuple[float, float, float]]:
+    """kp, kd and the largest torque of each joint that one position actuator moves without a gear."""
+    out: dict[str, tuple[float, float, float]] = {}
+    for i in range(len(model.actuator_trntype)):
+        kp, (constant, position, velocity) = float(model.actuator_gainprm[i, 0]), model.actuator_biasprm[i, :3]
+        plain = model.actuator_trntype[i] in _ON_JOINT and float(model.actuator_gear[i, 0]) == 1.0
+        if not plain or kp <= 0 or constant or position != -kp or velocity > 0:
+            continue
+        limits = model.actuator_forcerange[i] if model.actuator_forcelimited[i] else (-np.inf, np.inf)
+        if -limits[0] == limits[1]:
+            out[names[model.actuator_trnid[i, 0]]] = (kp, -float(velocity), float(limits[1]))
+    return out
+
+
 def driven_joints(model: Any, names: Sequence[str]) -> set[str]:
     """Names of the joints that an actuator moves, alone or through a fixed tendon."""
     out: set[str] = set()

@@ -145,6 +145,16 @@ def test_load_is_weighed(robot: dynid.Robot, estimate: dynid.Estimate) -> None:
     assert check.result in ("warned", "failed") and robot.links[-1].name in check.words
 
 
+def test_a_load_that_hardly_acts_is_not_named(robot: dynid.Robot, estimate: dynid.Estimate) -> None:
+    """A gram in the hand is significant without noise, but no torque is wrong by more than a few percent."""
+    body = dynid.inertia.inertia_from_com(0.01, [0.3, 0.0, 0.0], 1e-7 * np.eye(3))
+    carried = synthetic_recording(robot.with_payload(robot.links[-1].name, body), 1)
+    assessment = dynid.assess(estimate, carried)
+    error, check = assessment.check("validation_error"), assessment.check("payload")
+    assert error.figure is not None and 0.002 < error.figure < 0.03
+    assert check.result == "passed" and check.figure == check.limit
+
+
 def test_an_unknown_check_is_named(estimate: dynid.Estimate) -> None:
     """With the codes that there are, and the nearest of them."""
     assessment = dynid.assess(estimate)

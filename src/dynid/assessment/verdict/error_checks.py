@@ -134,10 +134,14 @@ def check_agreement(evidence: Evidence) -> Check:
 
 def _largest(ratio: Array, evidence: Evidence) -> tuple[float, int]:
     """The largest ratio of the channels whose error is not small, and its channel; 0 where all errors are small."""
-    matters = np.nan_to_num(evidence.torques.relative, nan=0.0) > _SMALL
-    counted = np.where(matters, np.nan_to_num(ratio, nan=0.0), 0.0)
+    counted = np.where(_matters(evidence), np.nan_to_num(ratio, nan=0.0), 0.0)
     worst = int(np.argmax(counted))
     return float(counted[worst]), worst
+
+
+def _matters(evidence: Evidence) -> NDArray[np.bool_]:
+    """Channels whose error on unseen motion is not small."""
+    return np.asarray(np.nan_to_num(evidence.torques.relative, nan=0.0) > _SMALL)
 
 
 def check_payload(evidence: Evidence) -> Check:
@@ -169,13 +173,12 @@ def check_payload(evidence: Evidence) -> Check:
         if gone > found[0] and 0 < mass < heaviest:
             found = (gone, link, mass)
     gone, link, mass = found
-    share = gone / excess if excess > 0 else 0.0
+    share = min(gone / excess, 1.0) if excess > 0 else 0.0
     loaded = share > _PAYLOAD_SHARE and effect > _PAYLOAD_EFFECT and refit.p_value < _SIGNIFICANCE
-    if not loaded:
+    if not loaded or not _matters(evidence).any():
         words = "no payload on a body explains the errors on unseen motion"
-        return Check(
-            code, "passed", words, effect if share > _PAYLOAD_SHARE else 1.0, _PAYLOAD_EFFECT, None, "times the noise"
-        )
+        value = min(effect, _PAYLOAD_EFFECT) if share > _PAYLOAD_SHARE else 1.0
+        return Check(code, "passed", words, value, _PAYLOAD_EFFECT, None, "times the noise")
     return Check(
         code,
         "failed" if effect > _LARGE_DISAGREEMENT else "warned",
