@@ -219,6 +219,8 @@ FIGURES: dict[Fault, Callable[[], str]] = {
     Fault.BACKLASH: partial(errors, Fault.BACKLASH, "time"),
     Fault.THERMAL_DRIFT: drift,
     Fault.DRIVE_SATURATED: saturated,
+    Fault.PRESLIDING: partial(log, Fault.PRESLIDING, joint=1, span=(2.0, 5.0)),
+    Fault.CONTACT: partial(log, Fault.CONTACT, joint=1, span=(0.0, 20.0)),
     Fault.COGGING: partial(errors, Fault.COGGING, "position"),
     Fault.STRIBECK: partial(errors, Fault.STRIBECK, "velocity", joint=1),
     Fault.LOAD_FRICTION: partial(errors, Fault.LOAD_FRICTION, "torque", joint=1),

@@ -45,6 +45,8 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.BACKLASH: frozenset({CauseCode.BACKLASH}),
     Fault.THERMAL_DRIFT: frozenset({CauseCode.DRIFT}),
     Fault.DRIVE_SATURATED: frozenset({FindingCode.TORQUE_SATURATED, CauseCode.SATURATION}),
+    Fault.PRESLIDING: frozenset({CauseCode.PRESLIDING}),
+    Fault.CONTACT: frozenset({CauseCode.CONTACT}),
     Fault.COGGING: frozenset({CauseCode.RIPPLE}),
     Fault.STRIBECK: frozenset({CauseCode.STRIBECK, CauseCode.FRICTION}),
     Fault.LOAD_FRICTION: frozenset({CauseCode.LOAD_FRICTION}),

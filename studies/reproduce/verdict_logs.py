@@ -9,11 +9,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.dynamics.frames import frame_jacobian
 from dynid.dynamics.functions import inverse_dynamics
 from studies.reproduce.verdict_plants import RATE, Log, RunName
 from studies.reproduce.verdict_setup import Fault, Setup
 
-__all__ = ["LOG_FAULTS", "disguised", "logged_as", "offset", "swapped"]
+__all__ = ["LOG_FAULTS", "disguised", "logged_as", "offset", "slipping_springs", "swapped"]
 
 Array = NDArray[np.float64]
 
@@ -212,6 +213,49 @@ def _zeros(s: Setup) -> Spoiled:
     return lambda log, run: replace(log, q=log.q + shift), f"zeros of {names} off by {90 * s.sign:.0f} degrees"
 
 
+def slipping_springs(q: Array, distance: float | Array) -> Array:
+    """Share of Coulomb friction (N, joint), from -1 to 1, of springs that slip around a distance (Iwan)."""
+    lengths = np.multiply.outer([0.5, 1.0, 1.5], distance * np.ones(q.shape[1]))
+    bent = np.empty((len(q), *lengths.shape))
+    bent[0] = np.sign(q[1] - q[0])
+    for k, step in enumerate(np.diff(q, axis=0)):
+        bent[k + 1] = np.clip(bent[k] + step / lengths, -1.0, 1.0)
+    return np.asarray(bent.mean(axis=1))
+
+
+def _presliding(s: Setup) -> Spoiled:
+    distance = s.between(2e-3, 8e-3)
+    slides = np.array([x.kind == "prismatic" for x in s.plant.truth.joints])
+    drives = s.plant.drives
+
+    def spoil(log: Log, run: RunName) -> Log:
+        traces = s.good[run]
+        soft = slipping_springs(traces.q, np.where(slides, 0.1 * distance, distance))
+        change = drives.coulomb * (soft - np.tanh(drives.slope * traces.v))
+        return replace(log, torque=log.torque + change[:: s.sensing.every])
+
+    return spoil, f"friction builds up over {1e3 * distance:.1f} mrad after reversals"
+
+
+def _contact(s: Setup) -> Spoiled:
+    """Somebody touches the last link: twice while the robot is fitted, once in the other run."""
+    robot, width = s.plant.truth, s.between(0.08, 0.3)
+    hand = robot.links[-1].name
+
+    def spoil(log: Log, run: RunName) -> Log:
+        rng, end = s.rng(run), float(log.t[-1])
+        arms = frame_jacobian(robot, log.q, hand)[:, :3]
+        torque = log.torque.copy()
+        for at in rng.uniform(0.1 * end, 0.9 * end, 2 if run == "training" else 1):
+            pulse = np.clip(1.0 - ((log.t - at) / width) ** 2, 0.0, None)
+            direction = rng.standard_normal(3)
+            push = np.einsum("nij,i->nj", arms, direction) * pulse[:, None]
+            torque += push * np.max(s.rms) / np.max(np.abs(push))
+        return replace(log, torque=torque)
+
+    return spoil, f"bumps of {2e3 * width:.0f} ms against the last link, as large as the torque"
+
+
 LOG_FAULTS: dict[Fault, Callable[[Setup], Spoiled]] = {
     Fault.TORQUE_GAIN: _logged,
     Fault.TORQUE_SIGN: _logged,
@@ -234,6 +278,8 @@ LOG_FAULTS: dict[Fault, Callable[[Setup], Spoiled]] = {
     Fault.CROSSTALK: _crosstalk,
     Fault.CLOCK_RATE: _clock_rate,
     Fault.ZEROS_TURNED: _zeros,
+    Fault.PRESLIDING: _presliding,
+    Fault.CONTACT: _contact,
 }
 
 

@@ -51,6 +51,8 @@ class Fault(StrEnum):
     BACKLASH = "backlash"
     THERMAL_DRIFT = "thermal_drift"
     DRIVE_SATURATED = "drive_saturated"
+    PRESLIDING = "presliding"
+    CONTACT = "contact"
     COGGING = "cogging"
     STRIBECK = "stribeck"
     LOAD_FRICTION = "load_friction"

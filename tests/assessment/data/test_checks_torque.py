@@ -10,6 +10,7 @@ import pytest
 import dynid
 from dynid import Recording
 from dynid.assessment.finding import FindingCode
+from studies.reproduce.verdict_logs import slipping_springs
 from tests.support.check_data import late, number, only, recorded, serious, spoiled, times
 from tests.support.synthetic import arm
 
@@ -70,6 +71,17 @@ def test_delay(samples: int) -> None:
     rough = ROBOT.with_parameters(ROBOT.parameters * rng.uniform(0.8, 1.2, len(ROBOT.parameters)))
     finding = only(dynid.check(rough, spoiled(SOUND, torque=late(1, samples))), "joint2", "torque_delay", "warning")
     assert abs(number(finding) - 0.005 * samples) < 5e-3
+
+
+def test_friction_that_builds_up_is_no_delay() -> None:
+    """Presliding of 5 mrad looks like a delay; setting one would make the model worse."""
+    run = SOUND.runs[0]
+    soft = 3.0 * (slipping_springs(run.q, 0.005) - np.sign(run.v))
+    plain = ROBOT.with_parameters(
+        [3.0 if n.startswith("fc") else x for n, x in zip(ROBOT.parameter_names, ROBOT.parameters, strict=True)]
+    )
+    log = spoiled(recorded(plain), torque=lambda x: x + soft)
+    assert "torque_delay" not in {f.code for f in dynid.check(plain, log)}
 
 
 def test_offset() -> None:

@@ -20,6 +20,7 @@ from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import DataError
 from dynid.identification.observation import observe
 from dynid.signals.settings import Motion
+from studies.reproduce.verdict_logs import slipping_springs
 from tests.support.check_data import recorded
 from tests.support.synthetic import arm, motion
 
@@ -158,6 +159,14 @@ def test_what_differs_between_runs_is_tried_on_parts_of_both() -> None:
     trial = causes(payload).causes[0].trial
     assert trial is not None and not trial.unseen and trial.after < 0.2 * trial.before
     assert "motion left out of the fit" in str(trial)
+
+
+def test_friction_that_builds_up_after_reversals_is_no_lag() -> None:
+    """Of any law: here springs that slip one after the other. Beside it nothing else is named."""
+    soft = causes(lambda q, v, t, r: (q, t + 0.7 * (slipping_springs(q, 0.02) - np.sign(v))))
+    (cause,) = soft.causes
+    assert cause.code is CauseCode.PRESLIDING and cause.share > 0.8 and "about 16 mrad" in cause.words
+    assert cause.trial is not None and cause.trial.after < 0.5 * cause.trial.before
 
 
 def test_causes_that_explain_alike_are_told_together() -> None:

@@ -21,6 +21,7 @@ from dynid.robot.model import Robot
 from dynid.signals.clock import fit_clock
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.motion_band import moving_columns
+from dynid.signals.presliding import PRESLIDING_DISTANCES, friction_state
 
 __all__ = ["LARGEST_NUMBER", "Cleaned", "Context", "longest_true", "plausible", "stretches"]
 
@@ -50,7 +51,8 @@ _FITTED = frozenset(TermKind) - {TermKind.SPRING, TermKind.CUSTOM}
 class Cleaned:
     """A run on a uniform clock, all signals low-pass filtered alike and decimated: arrays (N, joint).
 
-    `t` (N,) is the time of the run; `direction` is the low-passed sign of the velocity; `model` the torque of the
+    `t` (N,) is the time of the run; `direction` is the low-passed sign of the velocity, `building` that of friction
+    which builds up over some distances after each reversal; `model` the torque of the
     a-priori bodies and springs for this motion (None where unknown); `*_noise` (joint,) is the root mean square of what
     the low-pass removed; `moving` (joint,) tells which joints move.
     """
@@ -60,6 +62,7 @@ class Cleaned:
     v: Array
     a: Array
     direction: Array
+    building: tuple[Array, ...]
     measured_v: Array | None
     torque: Array | None
     model: Array | None
@@ -209,6 +212,7 @@ class Context:
             velocities,
             accelerations,
             smooth(np.sign(velocity))[thin],
+            tuple(smooth(friction_state(calm, velocity, x))[thin] for x in PRESLIDING_DISTANCES[1::2]),
             None if v is None else smooth(v)[thin],
             None if torque is None else smooth(torque)[thin],
             self.model_torque(positions, velocities, accelerations),

@@ -163,17 +163,22 @@ def _without_sign(run: Run, context: Context, cleaned: Cleaned, j: int) -> Itera
 
 
 def _delay(cleaned: Cleaned, j: int, columns: Array, y: Array) -> float:
-    """Delay of the torque (s); 0 where none is significant."""
+    """Delay of the torque (s); 0 where none is significant, or friction that builds up after reversals explains it."""
     # Stiction precedes the motion, which looks like a delay: rows at rest are left out.
     velocity = np.abs(cleaned.v[:, j])
-    delay = find_delay(columns, y, cleaned.step, _LONGEST_DELAY, rows=velocity > _AT_REST * velocity.max())
+    moving = velocity > _AT_REST * velocity.max()
+    delay = find_delay(columns, y, cleaned.step, _LONGEST_DELAY, rows=moving)
     if abs(delay.seconds) < max(_STEPS * cleaned.raw_step, 0.2 * cleaned.step) or delay.rest > 1 - _SIGN_SHARE:
         return 0.0
     if abs(delay.seconds) > 0.95 * _LONGEST_DELAY or delay.rest > _DELAY_SAVES**2 * delay.rest_at_zero:
         return 0.0
     left = y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
     evidence = 0.5 * effective_rows(left) * np.log(delay.rest_at_zero / max(delay.rest, 1e-12))
-    return delay.seconds if evidence > _DELAY_EVIDENCE else 0.0
+    if evidence <= _DELAY_EVIDENCE:
+        return 0.0
+    soft = np.column_stack([columns, *(x[:, j] for x in cleaned.building)])
+    building = find_delay(soft, y, cleaned.step, _LONGEST_DELAY, rows=moving)
+    return 0.0 if building.rest_at_zero < delay.rest else delay.seconds
 
 
 def _sign_and_gain(run: Run, context: Context, j: int, gain: Gain) -> Iterator[Finding]:

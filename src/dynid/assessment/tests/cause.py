@@ -34,6 +34,7 @@ class CauseCode(StrEnum):
     JOINTS_SWAPPED = "joints_swapped"
     DELAY = "delay"
     LOW_PASS = "low_pass"
+    CONTACT = "contact"
     ELASTICITY = "elasticity"
     BACKLASH = "backlash"
     RIPPLE = "ripple"
@@ -43,6 +44,7 @@ class CauseCode(StrEnum):
     LOAD_FRICTION = "load_friction"
     FRICTION = "friction"
     STRIBECK = "stribeck"
+    PRESLIDING = "presliding"
     OFFSET = "offset"
     SPRING = "spring"
     GRAVITY = "gravity"
@@ -86,6 +88,11 @@ ADVICE = {
         "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity) and do not rely "
         "on torques near standstill"
     ),
+    CauseCode.PRESLIDING: (
+        "leave out rows near reversals (min_velocity), and do not rely on torques of small or slow motion; a delay "
+        "would make it worse"
+    ),
+    CauseCode.CONTACT: "find out what touched the robot then, and cut these seconds out of the log",
     CauseCode.OFFSET: "add an offset to the friction of the joint (--friction)",
     CauseCode.SPRING: "add a spring to the model",
     CauseCode.GRAVITY: "add the counterbalance to the model",

@@ -13,10 +13,12 @@ from dynid.assessment.tests.cause_groups import Group, Model
 from dynid.assessment.tests.cause_rows import CauseRows
 from dynid.assessment.tests.ripple import ripple_orders
 from dynid.dynamics.functions import inverse_dynamics
+from dynid.signals.presliding import PRESLIDING_DISTANCES, friction_state
 
 __all__ = [
     "coupling_groups",
     "drive_groups",
+    "presliding_groups",
     "ripple_groups_near",
     "run_groups",
     "sensor_groups",
@@ -40,6 +42,8 @@ _LEVELS = (0.5, 0.7, 0.85)
 _QUANTILES = (0.5, 0.8, 0.9, 0.97)
 _STRIBECK = (0.02, 0.05, 0.1)  # of the highest velocity
 _STANDSTILL = 1e-6
+# Largest factor of the friction that builds up after reversals: a fit without it finds too little Coulomb friction.
+_MOST_STEP = 10.0
 # Orders of a ripple that are tried on either side of a line of its spectrum, a quarter wide, and the step.
 _ORDERS, _ORDER_STEP = 12, 0.025
 # Drives are coupled with their neighbours; of robots with few joints, all pairs are tried.
@@ -168,6 +172,23 @@ def stribeck_groups(model: Model) -> Iterator[Group]:
         for k, j in enumerate(rows.joints):
             words = _sized(f"'{robot.coordinates[j]}': friction is larger near standstill (Stribeck)", "N m")
             yield Group(CauseCode.STRIBECK, (j,), words, model.only(k, near[k][:, j]), "N m")
+
+
+def presliding_groups(model: Model) -> Iterator[Group]:
+    """Friction of all joints that builds up over a distance after each reversal."""
+    rows = model.rows
+    full = [np.abs(whole - viscous) for whole, viscous in zip(model.friction, model.viscous, strict=True)]
+    turning = [joint.kind == "revolute" for joint in model.robot.joints if joint.name in model.robot.coordinates]
+    for distance in PRESLIDING_DISTANCES:
+        short = [friction_state(m.q, m.v, distance) - np.sign(m.v) for m in rows.motions]
+        made = rows.decimated([x * size for x, size in zip(short, full, strict=True)])
+        own = [c[:, j] if turning[j] else np.zeros(len(c)) for c, j in zip(made, rows.joints, strict=True)]
+        yield Group(CauseCode.PRESLIDING, (), _builds_up(distance), model.everywhere(own), "times", most=_MOST_STEP)
+
+
+def _builds_up(distance: float) -> Callable[[str, float], str]:
+    what = f"friction builds up over about {1e3 * distance:.2g} mrad after each reversal (presliding)"
+    return lambda size, value: f"{what}, which looks like a delay"
 
 
 def _columns(

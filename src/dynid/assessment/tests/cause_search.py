@@ -13,6 +13,7 @@ from dynid.assessment.tests.cause import Cause, CauseCode, Causes, Trial
 from dynid.assessment.tests.cause_drives import (
     coupling_groups,
     drive_groups,
+    presliding_groups,
     ripple_groups_near,
     run_groups,
     sensor_groups,
@@ -23,6 +24,7 @@ from dynid.assessment.tests.cause_groups import Group, Model
 from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows
 from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
 from dynid.assessment.tests.cause_trials import try_cause
+from dynid.assessment.tests.contacts import Contacts, find_contacts
 from dynid.assessment.tests.resonance import resonances
 from dynid.assessment.tests.stepwise import Step, Stepwise
 from dynid.assessment.tests.swapped import Swap, best_swap
@@ -88,8 +90,8 @@ def find_causes(
     search = Stepwise(rows)
     late = _late(rows, whole, parameters, level)
     if late is not None:
-        # Other candidates would have to pass the same low-pass: it is to be corrected first.
-        if late[0].code is CauseCode.LOW_PASS:
+        # It comes first: others would have to pass the same low-pass, or act beside friction of unknown shape.
+        if late[1] is None or late[0].code is CauseCode.LOW_PASS:
             return Causes((late[0],), 1, level)
         rows, whole = lagged_rows(rows, late[1]), lagged_rows(whole, late[1])
         search = Stepwise(rows)
@@ -99,14 +101,12 @@ def find_causes(
     if bursting is not None:
         rows = rows.without(bursting[1])
         search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
-    groups = [
-        *geometry_groups(model),
-        *sensor_groups(model),
-        *drive_groups(model),
-        *run_groups(model),
-        *coupling_groups(model),
-    ]
-    groups += _elasticity_between(model, search, groups, level)
+    groups = _candidates(model, search, level)
+    touched = _touched(rows, search, groups, level)
+    if touched is not None:
+        rows = rows.without(touched.near)
+        search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
+        groups = _candidates(model, search, level)
     tested = len(groups)
     gains = [g for g in groups if g.code is CauseCode.TORQUE_GAIN]
     names = rows.base.robot.coordinates
@@ -130,6 +130,7 @@ def find_causes(
     causes = [
         *([] if late is None else [late[0]]),
         *([] if bursting is None else [bursting[0]]),
+        *([] if touched is None else [_contact(touched, rows)]),
         *(
             replace(
                 _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], remedies[:i])),
@@ -145,6 +146,42 @@ def find_causes(
     if not causes:
         causes = list(_oscillating(model, search))[:1]
     return Causes(tuple(causes[:max_causes]), tested, level, visible)
+
+
+def _candidates(model: Model, search: Stepwise, level: float) -> list[Group]:
+    groups = [
+        *geometry_groups(model),
+        *sensor_groups(model),
+        *drive_groups(model),
+        *run_groups(model),
+        *coupling_groups(model),
+    ]
+    return groups + _elasticity_between(model, search, groups, level)
+
+
+def _touched(rows: CauseRows, search: Stepwise, groups: Sequence[Group], level: float) -> Contacts | None:
+    """Moments that hold most of the residual of a joint, also beside the candidate that explains most."""
+    best = search.best(groups, level)
+    beside = search if best is None else Stepwise(rows, [best.group])
+    contacts = find_contacts(rows, beside.residuals)
+    return contacts if contacts is not None and contacts.relative > _SIZE else None
+
+
+def _contact(contacts: Contacts, rows: CauseRows) -> Cause:
+    robot = rows.base.robot
+    name = robot.coordinates[contacts.joint]
+    return Cause(
+        code=CauseCode.CONTACT,
+        joints=(name,),
+        words=contacts.words(name, robot.channel_units[name]),
+        size=contacts.size,
+        std=0.0,
+        unit=robot.channel_units[name],
+        share=contacts.share,
+        unexplained=contacts.relative,
+        effect=contacts.relative,
+        p_value=0.0,
+    )
 
 
 def _elasticity_between(model: Model, search: Stepwise, groups: Sequence[Group], level: float) -> list[Group]:
@@ -234,15 +271,20 @@ def _bursting(model: Model, search: Stepwise) -> tuple[Cause, NDArray[np.bool_]]
     return None
 
 
-def _late(rows: CauseRows, whole: CauseRows, parameters: Array, level: float) -> tuple[Cause, Lag] | None:
-    """A lag of all torques, which shows best where joints reverse."""
-    lags = list(lag_groups(Model(whole.base.robot, parameters, whole)))
+def _late(rows: CauseRows, whole: CauseRows, parameters: Array, level: float) -> tuple[Cause, Lag | None] | None:
+    """A lag of all torques, or friction that builds up after reversals; both show best where joints reverse."""
+    model = Model(whole.base.robot, parameters, whole)
+    lags = list(lag_groups(model))
     search = Stepwise(whole)
     best = search.best([group for _, group in lags], level)
+    soft = search.best(list(presliding_groups(model)), level)
+    if soft is not None and (best is None or soft.gain > best.gain):
+        return _cause(soft, rows, try_cause(whole, soft.group, ())), None
     if best is None:
         return None
-    step, lag = search.without_lag(best, lags)
-    return _cause(step, rows, try_cause(whole, step.group, (), lagged_rows(whole, lag))), lag
+    (step, lag), *others = search.without_lag(best, lags, rows)
+    cause = _cause(step, rows, try_cause(whole, step.group, (), lagged_rows(whole, lag)))
+    return replace(cause, alternatives=tuple(_cause(other, rows) for other, _ in others)), lag
 
 
 def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cause | None:

@@ -59,10 +59,12 @@ _IMITATED = (
 # in the worst joint, and this one in most of them.
 _SATURATION_SHARE, _STRIBECK_SHARE, _LAG_SHARE, _LAG_AGREEMENT = 0.4, 0.3, 0.5, 0.3
 # Sizes of a lag that are tried around the one found, and by how much the logarithm of the residual must be smaller for
-# a low-pass of first and second order than for a delay, the simpler explanation.
-_REFINED, _SIMPLER = (0.7, 0.85, 1.0, 1.2, 1.45), (0.0, 0.02, 0.15)
-_LAGS = (CauseCode.DELAY, CauseCode.LOW_PASS)
+# a low-pass of first and second order than for a delay, the simpler explanation. Kinds that differ by less than the
+# last number are not told from each other.
+_REFINED, _SIMPLER, _ALIKE = (0.7, 0.85, 1.0, 1.2, 1.45), (0.0, 0.05, 0.15), 0.05
+_LAGS = (CauseCode.DELAY, CauseCode.LOW_PASS, CauseCode.PRESLIDING)
 _POSITIVE = (
+    CauseCode.PRESLIDING,
     CauseCode.LOW_PASS,
     CauseCode.STRIBECK,
     CauseCode.ELASTICITY,
@@ -250,25 +252,34 @@ class Stepwise:
                 vars(self).update(vars(rest))
         return kept
 
-    def without_lag(self, step: Step, lags: Sequence[tuple[Lag, Group]]) -> tuple[Step, Lag]:
-        """The lag whose kind and size explain the rows best, and the step with it."""
-        best: tuple[float, Lag, Step] | None = None
+    def without_lag(self, step: Step, lags: Sequence[tuple[Lag, Group]], away: CauseRows) -> list[tuple[Step, Lag]]:
+        """The step and the lag of the kind that explains best, and of those that explain nearly as well.
+
+        The size is that at which these rows are explained best. The kind is told from rows away from reversals:
+        friction that is smoother there than in the model looks like a low-pass.
+        """
+        tried: list[tuple[float, Step, Lag]] = []
         for order in (0, 1, 2):
-            tried = [self._step(g, *self._solved(g)[1:], 1) for lag, g in lags if lag.order == order]
-            top = max(tried, key=lambda x: x.statistic)
+            solved = [self._step(g, *self._solved(g)[1:], 1) for lag, g in lags if lag.order == order]
+            top = max(solved, key=lambda x: x.statistic)
             size = top.size if top.size * step.size > 0 else step.size
-            for factor in _REFINED:
-                lag = Lag(order, 1e-3 * size * factor)
-                if order and lag.seconds <= 0:
-                    continue
-                other = Stepwise(lagged_rows(self._rows, lag), self._included)
-                left = float(np.sum(np.diff(self._ends) * np.log(np.maximum(other._noise, _TINY))))
-                left += _SIMPLER[order] * len(self._r)
-                if best is None or left < best[0]:
-                    best = left, lag, top
-        assert best is not None
-        _, lag, top = best
-        return replace(top, group=replace(top.group, code=lag.code), size=1e3 * lag.seconds, std=step.std), lag
+            sizes = [Lag(order, 1e-3 * size * factor) for factor in _REFINED]
+            fits = [(self._left(self._rows, lag), lag) for lag in sizes if lag.seconds > 0 or not order]
+            if fits:
+                lag = min(fits, key=lambda x: x[0])[1]
+                group = replace(top.group, code=lag.code)
+                exact = replace(top, group=group, size=1e3 * lag.seconds, std=step.std)
+                tried.append((self._left(away, lag) + _SIMPLER[order], exact, lag))
+        least = min(left for left, _, _ in tried)
+        near = sorted((x for x in tried if x[0] < least + _ALIKE), key=lambda x: x[0])
+        kinds = {lag.code: (step, lag) for _, step, lag in reversed(near)}
+        return list(reversed(kinds.values()))
+
+    def _left(self, rows: CauseRows, lag: Lag) -> float:
+        """Mean logarithm of the residual of rows that are lagged alike."""
+        other = Stepwise(lagged_rows(rows, lag), self._included)
+        count = np.diff(other._ends)
+        return float(np.sum(count * np.log(np.maximum(other._noise, _TINY))) / np.sum(count))
 
     def _columns(self) -> Array:
         """All columns of the model, stacked over the channels."""
