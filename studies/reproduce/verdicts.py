@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,7 +22,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from dynid.assessment.tests.cause import CauseCode
+from dynid.assessment.tests.cause_search import find_causes
 from dynid.assessment.verdict.assess import assess_evidence, evidence_of
+from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError, DynidError
 from dynid.identification.pipeline import identify
@@ -44,6 +48,9 @@ NAMED, TRUSTED = 0.8, 0.95
 # Kinds that scale the torque of a joint.
 _SCALED = (Fault.TORQUE_GAIN, Fault.TORQUE_ASYMMETRIC, Fault.TORQUE_NONLINEAR)
 _FILE = "verdicts.jsonl"
+_LAGS = frozenset({CauseCode.DELAY, CauseCode.LOW_PASS})
+# Stated probabilities are compared with how often they are right in these classes.
+_CLASSES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 _RECORD = "for the record"
 _VERDICTS = ("trusted", "use with care", "do not use", "refused")
 
@@ -55,7 +62,8 @@ class Outcome:
     `verdict` is "refused" where the recording could not be identified from. `named` are the codes of everything that
     was named. `effect` is the rms error of predicted torques on the true unseen states over the rms torque, of the
     joint where it is largest, NaN where nothing was predicted. `logged_effect` is the same against torques with the
-    gain and sign of the log, as a drive needs them whose commands are wrong by the same factor.
+    gain and sign of the log, as a drive needs them whose commands are wrong by the same factor. `told` are the first
+    causes that were named, with all candidates and without the right ones: probability, whether it is right, code. `followed` is the error of unseen motion with the first cause corrected over that without.
     """
 
     plant: str
@@ -67,6 +75,8 @@ class Outcome:
     effect: float
     logged_effect: float
     seconds: float
+    told: tuple[tuple[float, bool, str], ...] = ()
+    followed: float = np.nan
 
     @property
     def right(self) -> bool:
@@ -100,6 +110,8 @@ def judged(plant: str, seed: int, fault: Fault) -> Outcome:
     started = time.perf_counter()
     case = make_case(plant, seed, fault)
     verdict, named, effect, logged = "refused", set[str](), np.nan, np.nan
+    told: tuple[tuple[float, bool, str], ...] = ()
+    followed = np.nan
     try:
         estimate = identify(case.robot, case.training)
         evidence = evidence_of(estimate, case.unseen, recording=case.training)
@@ -107,10 +119,26 @@ def judged(plant: str, seed: int, fault: Fault) -> Outcome:
         verdict, named = assessment.verdict, named_codes(evidence, assessment)
         predicted = inverse_dynamics(estimate.identified_robot, *case.states)
         effect, logged = (relative_error(predicted, torque) for torque in (case.torque, case.logged))
+        told = tuple(_told(evidence, fault))
+        first = evidence.causes.causes[0] if evidence.causes is not None and evidence.causes.causes else None
+        followed = np.nan if first is None or first.trial is None else first.trial.left
     except DynidError as error:
         named = {type(error).__name__}
     seconds = time.perf_counter() - started
-    return Outcome(plant, seed, fault, case.words, verdict, tuple(sorted(named)), effect, logged, seconds)
+    words, codes = case.words, tuple(sorted(named))
+    return Outcome(plant, seed, fault, words, verdict, codes, effect, logged, seconds, told, followed)
+
+
+def _told(evidence: Evidence, fault: Fault) -> Iterator[tuple[float, bool, str]]:
+    """First causes with all candidates and without the right ones, for kinds that are found in the residual."""
+    right = RIGHT_CAUSES.get(fault, frozenset()) & frozenset(CauseCode)
+    if not right or evidence.causes is None or evidence.fitted is None or evidence.other_joints:
+        return
+    hidden = {CauseCode(code) for code in right | (_LAGS if right & _LAGS else frozenset())}
+    seen = [evidence.fitted, *([evidence.held_out] if evidence.held_out is not None else [])]
+    for causes in (evidence.causes, find_causes(evidence.estimate, seen, without=hidden)):
+        for c in [c for c in causes.causes if c.code is not CauseCode.UNKNOWN][:1]:
+            yield c.probability, bool(right & {x.code for x in (c, *c.alternatives)}), str(c.code)
 
 
 def relative_error(predicted: Array, torque: Array) -> float:
@@ -134,6 +162,7 @@ def figures(full: bool = False, half: str | None = None, folder: Path | None = N
         mine = [o for o in outcomes if half_of(o.fault, o.seed) == which]
         yield from _good([o for o in mine if o.fault is Fault.NONE], which)
         yield from _spoiled([o for o in mine if o.fault is not Fault.NONE], which)
+        yield from _probabilities(mine, which)
 
 
 def collected(seeds: Sequence[int], halves: Sequence[Half], folder: Path | None, workers: int = -1) -> list[Outcome]:
@@ -160,7 +189,17 @@ def _kept(folder: Path) -> list[Outcome]:
     """Outcomes of an earlier call."""
     path = folder / _FILE
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-    return [Outcome(**{**row, "fault": Fault(row["fault"]), "named": tuple(row["named"])}) for row in rows]
+    return [
+        Outcome(
+            **{
+                **row,
+                "fault": Fault(row["fault"]),
+                "named": tuple(row["named"]),
+                "told": tuple(map(tuple, row["told"])),
+            }
+        )
+        for row in rows
+    ]
 
 
 def _keep(folder: Path, outcome: Outcome) -> None:
@@ -203,6 +242,31 @@ def _spoiled(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:
     share = float(np.mean([o.right for o in visible]))
     ours = f"{100 * share:.0f} % of {len(visible)}"
     yield Figure(section, "right cause named", f"{100 * NAMED:.0f} %", ours, max(NAMED - share, 0.0), 0.0, "at least")
+
+
+def _probabilities(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:
+    """How often a first cause is right, by its stated probability, and what following its advice gains."""
+    section = f"probabilities of first causes, {half} half"
+    told = np.array([x[:2] for o in outcomes for x in o.told], dtype=float).reshape(-1, 2)
+    for low, high in pairwise(_CLASSES):
+        mine = told[(told[:, 0] >= low) & (told[:, 0] < high)]
+        if len(mine):
+            ours = f"{100 * mine[:, 1].mean():.0f} % of {len(mine)} right"
+            stated = f"{100 * mine[:, 0].mean():.0f} % stated"
+            yield Figure(section, f"{100 * low:.0f} to {100 * high:.0f} %", stated, ours, 0.0, np.inf, _RECORD)
+    for fault in FAULTS:
+        mine = [x for o in outcomes if o.fault is fault for x in o.told]
+        known = [p for p, right, _ in mine if right]
+        if known:
+            others = Counter(code for _, right, code in mine if not right)
+            looks = ", ".join(f"{code} {count}" for code, count in others.most_common())
+            count = sum(o.fault is fault for o in outcomes)
+            ours = f"first in {len(known)} of {count}, stated {100 * np.median(known):.0f} %; else {looks or 'nothing'}"
+            yield Figure(section, str(fault), "", ours, 0.0, np.inf, _RECORD)
+    left = np.array([o.followed for o in outcomes if np.isfinite(o.followed)])
+    if len(left):
+        ours = f"error lower in {100 * np.mean(left < 1.0):.0f} % of {len(left)}, at most {100 * left.max():.0f} %"
+        yield Figure(section, "first cause corrected", "", ours, 0.0, np.inf, _RECORD)
 
 
 def _effect(outcomes: Sequence[Outcome]) -> str:

@@ -148,12 +148,12 @@ def test_section(evidence: Evidence) -> Section:
         blocks.append(Text(f"Causes: {causes.verdict}."))
         if causes.causes:
             named = [
-                [c.words, f"{100 * c.share:.0f}", f"{100 * c.unexplained:.1f}", c.advice, probability(c.p_value)]
+                [c.words, f"{100 * c.share:.0f}", f"{100 * c.unexplained:.1f}", f"{100 * c.probability:.0f}", c.advice]
                 for c in causes.causes
             ]
-            head = ["cause", "% of the residual", "% of the torque", "what to do", "p"]
+            head = ["cause", "% of the residual", "% of the torque", "probability, %", "what to do"]
             blocks.append(
-                Table(head, named, "Causes of the residual, in the order in which they were found", words=(3,))
+                Table(head, named, "Causes of the residual, in the order in which they were found", words=(4,))
             )
     blocks += [Text(f"Not tested: {reason}.") for reason in diagnosis.untested]
     lead = "With many rows, tests reject even negligible effects. The verdict depends on their size instead."

@@ -40,9 +40,10 @@ def test_bumps_of_several_runs_are_told_with_their_run() -> None:
     assert "t = 3.0 s of 'run0' and 3.0 s of 'run1'" in words
 
 
-def test_other_causes_are_found_beside_a_bump() -> None:
-    """Without its rows the ripple has its size again."""
-    push = bump(3.2, 0.15, 20.0)
+@pytest.mark.parametrize("size", [20.0, 3.0])
+def test_other_causes_are_found_beside_a_bump(size: float) -> None:
+    """Without its rows the ripple has its size."""
+    push = bump(3.2, 0.15, size)
     found = causes(lambda q, v, t, run: (q, t + (run == 0) * only(0, push) + only(1, 0.5 * np.sin(17 * q[:, 1]))))
     assert [c.code for c in found.causes] == [CauseCode.CONTACT, CauseCode.RIPPLE]
     assert found.causes[1].size == pytest.approx(0.5, rel=0.1)

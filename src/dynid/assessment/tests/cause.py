@@ -50,6 +50,7 @@ class CauseCode(StrEnum):
     GRAVITY = "gravity"
     ROTOR_INERTIA = "rotor_inertia"
     COUPLING = "coupling"
+    UNKNOWN = "unknown"
 
 
 ADVICE = {
@@ -98,11 +99,18 @@ ADVICE = {
     CauseCode.GRAVITY: "add the counterbalance to the model",
     CauseCode.ROTOR_INERTIA: "add rotor inertia to the model (--rotor-inertia)",
     CauseCode.COUPLING: "add the coupled term to the model",
+    CauseCode.UNKNOWN: (
+        "look at the residual of the joint over this quantity, search drive, cables and sensor for what does that, or "
+        "learn it (dynid compensate)"
+    ),
 }
 
 
 # Share of the error that a correction takes away at least where it is advised with its effect.
 _WORTH = 0.05
+# A cause whose correction leaves this share of the error is right in half of all cases, and how fast that changes with
+# the logarithm of the share. Fitted to the development half of `dynid reproduce verdicts`.
+_EVEN, _STEEPNESS = 0.6, 2.0
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,11 @@ class Trial:
         digits = max(0, 1 - math.floor(math.log10(after)))
         sizes = f"from {before:.{digits}f} to {after:.{digits}f} % of its torque"
         return f"the error of '{self.joint}' on {where} then falls {sizes}"
+
+    @property
+    def left(self) -> float:
+        """Share of the error that the correction leaves."""
+        return self.after / self.before if self.before > 0 else 1.0
 
     @property
     def gains(self) -> bool:
@@ -182,6 +195,17 @@ class Cause:
     option: str = ""
 
     @property
+    def probability(self) -> float:
+        """Probability that it, or one of its alternatives, is right, where in half of all cases no candidate is.
+
+        It follows from the share of the error that its correction leaves on motion that is not in the fit.
+        """
+        if self.code is CauseCode.UNKNOWN:
+            return 1.0
+        left = math.sqrt(max(1.0 - self.share, 0.0)) if self.trial is None else self.trial.left
+        return 1.0 / (1.0 + (left / _EVEN) ** _STEEPNESS)
+
+    @property
     def advice(self) -> str:
         """Recommended remedy, and what it gains."""
         words = "; or ".join(dict.fromkeys(c._remedy for c in (self, *self.alternatives)))
@@ -196,6 +220,8 @@ class Cause:
         """Return the cause in one line."""
         which = "; these data cannot tell which" if self.alternatives else ""
         words = ", or ".join(c.words for c in (self, *self.alternatives))
+        if self.probability < 0.5:
+            words = f"perhaps {words}, or something that is none of the candidates"
         return f"{words} (explains {100 * self.share:.0f} % of the residual{which})"
 
 
@@ -234,27 +260,35 @@ class Causes(HtmlFrame):
         Returns
         -------
         polars.DataFrame
-            One row per cause: code, joints, words, size, std, unit, share, p_value and advice.
+            One row per cause: code, joints, words, size, std, unit, share, probability, p_value and advice.
         """
         import polars as pl
 
         rows = [
-            (c.code.value, ", ".join(c.joints), c.words, c.size, c.std, c.unit, c.share, c.p_value, c.advice)
+            (
+                *(c.code.value, ", ".join(c.joints), c.words, c.size, c.std, c.unit),
+                *(c.share, c.probability, c.p_value, c.advice),
+            )
             for c in self.causes
         ]
-        words = {"code": str, "joints": str, "words": str, "size": float, "std": float, "unit": str}
-        return pl.DataFrame(rows, schema=words | {"share": float, "p_value": float, "advice": str}, orient="row")
+        schema = {"code": str, "joints": str, "words": str, "size": float, "std": float, "unit": str}
+        schema |= {"share": float, "probability": float, "p_value": float, "advice": str}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def summary(self) -> str:
         """Return the causes as text, in the order in which they were found."""
         lines = ["causes of the residual (stepwise score tests)", f"  verdict:   {self.verdict}"]
         for i, cause in enumerate(self.causes, 1):
-            lines += [f"    {i}. {cause}, p-value {probability(cause.p_value)}", f"       {cause.advice}"]
+            numbers = f"probability {100 * cause.probability:.0f} %, p-value {probability(cause.p_value)}"
+            lines += [f"    {i}. {cause}, {numbers}", f"       {cause.advice}"]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as plain data for JSON."""
-        causes = [{**asdict(c), "joints": list(c.joints), "advice": c.advice} for c in self.causes]
+        causes = [
+            {**asdict(c), "joints": list(c.joints), "probability": c.probability, "advice": c.advice}
+            for c in self.causes
+        ]
         return {
             "verdict": self.verdict,
             "level": self.level,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows
 from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
 from dynid.assessment.tests.cause_trials import try_cause
 from dynid.assessment.tests.contacts import Contacts, find_contacts
+from dynid.assessment.tests.leftover import Leftover, largest_leftover
 from dynid.assessment.tests.resonance import resonances
 from dynid.assessment.tests.stepwise import Step, Stepwise
 from dynid.assessment.tests.swapped import Swap, best_swap
@@ -51,6 +52,7 @@ def find_causes(
     *,
     level: float = 0.01,
     max_causes: int = 6,
+    without: Collection[CauseCode] = (),
 ) -> Causes:
     """Search for the causes of the residual of an estimate, in data, model and robot.
 
@@ -72,6 +74,8 @@ def find_causes(
         Significance level of all tests together; autocorrelated rows count as fewer independent ones.
     max_causes : int
         Largest number of causes.
+    without : collection of CauseCode
+        Kinds that are not candidates, because they are known not to be the cause.
 
     Returns
     -------
@@ -88,7 +92,7 @@ def find_causes(
     rows, whole = cause_rows(seen), cause_rows(seen, reversals=True)
     parameters = estimate.parameters
     search = Stepwise(rows)
-    late = _late(rows, whole, parameters, level)
+    late = _late(rows, whole, parameters, level, without)
     if late is not None:
         # It comes first: others would have to pass the same low-pass, or act beside friction of unknown shape.
         if late[1] is None or late[0].code is CauseCode.LOW_PASS:
@@ -97,55 +101,90 @@ def find_causes(
         search = Stepwise(rows)
     model = Model(rows.base.robot, parameters, rows)
     swap = best_swap(rows, search.relative)
-    bursting = None if swap is not None else _bursting(model, search)
+    if swap is not None and swap.code in without:
+        swap = None
+    bursting = None if swap is not None or CauseCode.BACKLASH in without else _bursting(model, search)
     if bursting is not None:
         rows = rows.without(bursting[1])
-        search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
-    groups = _candidates(model, search, level)
-    touched = _touched(rows, search, groups, level)
-    if touched is not None:
-        rows = rows.without(touched.near)
-        search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
-        groups = _candidates(model, search, level)
-    tested = len(groups)
-    gains = [g for g in groups if g.code is CauseCode.TORQUE_GAIN]
+    found = _explained(rows, parameters, None if swap is None else swap.saving, level, max_causes, without)
+    if found is None:
+        assert swap is not None
+        return Causes((_swapped(swap, rows),), 1, level)
+    rows, model, search, tested = found.rows, found.model, found.search, found.tested
+    remedies = [_remedy(model, step.group) for step in found.steps]
+    causes = [
+        *([] if late is None else [late[0]]),
+        *([] if bursting is None else [bursting[0]]),
+        *([] if found.contacts is None else [_contact(found.contacts, rows)]),
+        *(
+            replace(
+                _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], remedies[:i])),
+                alternatives=tuple(_cause(x, rows) for x in found.alternatives.get(step.group, ())),
+            )
+            for i, step in enumerate(found.steps)
+        ),
+    ]
+    if late is None and CauseCode.STRIBECK not in without:  # a lag moves the step of friction beside the reversal
+        slow = _slow(estimate, whole, tested, level)
+        first = slow is not None and (not causes or slow.unexplained > causes[0].unexplained)
+        causes = [*([slow] if slow and first else []), *causes, *([slow] if slow and not first else [])]
+    left = largest_leftover(model, search.residuals)
+    causes += [] if left is None else [_unknown(left, rows)]
+    if not causes and CauseCode.ELASTICITY not in without:
+        causes = list(_oscillating(model, search))[:1]
+    return Causes(tuple(causes[:max_causes]), tested, level, found.visible)
+
+
+@dataclass(frozen=True, eq=False)
+class _Explained:
+    """The causes that entered the model, and those that explain alike; `contacts` are not in the rows any more."""
+
+    rows: CauseRows
+    model: Model
+    search: Stepwise
+    tested: int
+    steps: list[Step]
+    alternatives: dict[Group, list[Step]]
+    visible: dict[str, float]
+    contacts: Contacts | None
+
+
+def _explained(
+    rows: CauseRows,
+    parameters: Array,
+    swapped: float | None,
+    level: float,
+    most: int,
+    without: Collection[CauseCode],
+    contacts: Contacts | None = None,
+) -> _Explained | None:
+    """The causes that explain most, one after the other; None where exchanged joints save more than the first."""
+    search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
+    groups = [g for g in _candidates(model, search, level) if g.code not in without]
     names = rows.base.robot.coordinates
+    gains = [g for g in groups if g.code is CauseCode.TORQUE_GAIN]
     visible = {names[g.joints[0]]: search.smallest(g) / g.scale for g in gains}
     found: list[Step] = []
     alternatives: dict[Group, list[Step]] = {}
-    while len(found) < max_causes:
+    while len(found) < most:
         best = search.best(groups, level)
-        if not found and swap is not None and (best is None or swap.saving > best.saving):
-            return Causes((_swapped(swap, rows),), tested, level, visible)
+        saving = 0.0 if best is None else best.saving
+        if not found and swapped is not None and swapped > saving:
+            return None
+        seek = contacts is None and CauseCode.CONTACT not in without
+        touched = find_contacts(rows, search.residuals) if seek else None
+        if touched is not None and touched.relative > _SIZE and touched.saving > saving:
+            return _explained(rows.without(touched.near), parameters, swapped, level, most, without, touched)
         if best is None:
             break
         if best.group.code is CauseCode.RIPPLE:
             best = search.sharpened(best, list(ripple_groups_near(model, best.group)), len(groups))
         alternatives[best.group] = search.alternatives(best, groups, level)
         search.include(best.group)
-        found = search.needed([*found, best], tested)
+        found = search.needed([*found, best], len(groups))
         if best.group.code in (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED):
             break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
-    remedies = [_remedy(model, step.group) for step in found]
-    causes = [
-        *([] if late is None else [late[0]]),
-        *([] if bursting is None else [bursting[0]]),
-        *([] if touched is None else [_contact(touched, rows)]),
-        *(
-            replace(
-                _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], remedies[:i])),
-                alternatives=tuple(_cause(x, rows) for x in alternatives.get(step.group, ())),
-            )
-            for i, step in enumerate(found)
-        ),
-    ]
-    if late is None:  # a lag moves the step of friction beside the reversal
-        slow = _slow(estimate, whole, tested, level)
-        first = slow is not None and (not causes or slow.unexplained > causes[0].unexplained)
-        causes = [*([slow] if slow and first else []), *causes, *([slow] if slow and not first else [])]
-    if not causes:
-        causes = list(_oscillating(model, search))[:1]
-    return Causes(tuple(causes[:max_causes]), tested, level, visible)
+    return _Explained(rows, model, search, len(groups), found, alternatives, visible, contacts)
 
 
 def _candidates(model: Model, search: Stepwise, level: float) -> list[Group]:
@@ -159,12 +198,25 @@ def _candidates(model: Model, search: Stepwise, level: float) -> list[Group]:
     return groups + _elasticity_between(model, search, groups, level)
 
 
-def _touched(rows: CauseRows, search: Stepwise, groups: Sequence[Group], level: float) -> Contacts | None:
-    """Moments that hold most of the residual of a joint, also beside the candidate that explains most."""
-    best = search.best(groups, level)
-    beside = search if best is None else Stepwise(rows, [best.group])
-    contacts = find_contacts(rows, beside.residuals)
-    return contacts if contacts is not None and contacts.relative > _SIZE else None
+def _unknown(left: Leftover, rows: CauseRows) -> Cause:
+    robot = rows.base.robot
+    name = rows.base.channels[left.channel]
+    torque = robot.channel_units[name]
+    length = "m" if torque == "N" else "rad"
+    unit = {"load": torque, "position": length, "velocity": f"{length}/s"}.get(left.variable, f"{length}/s\u00b2")
+    where = f"mostly between {left.low:.2g} and {left.high:.2g} {unit}"
+    return Cause(
+        code=CauseCode.UNKNOWN,
+        joints=(name,),
+        words=f"an unknown effect follows the {left.variable} of '{name}', {where}",
+        size=100 * left.effect,
+        std=0.0,
+        unit="%",
+        share=left.share,
+        unexplained=left.effect,
+        effect=left.effect,
+        p_value=0.0,
+    )
 
 
 def _contact(contacts: Contacts, rows: CauseRows) -> Cause:
@@ -271,13 +323,15 @@ def _bursting(model: Model, search: Stepwise) -> tuple[Cause, NDArray[np.bool_]]
     return None
 
 
-def _late(rows: CauseRows, whole: CauseRows, parameters: Array, level: float) -> tuple[Cause, Lag | None] | None:
+def _late(
+    rows: CauseRows, whole: CauseRows, parameters: Array, level: float, without: Collection[CauseCode]
+) -> tuple[Cause, Lag | None] | None:
     """A lag of all torques, or friction that builds up after reversals; both show best where joints reverse."""
     model = Model(whole.base.robot, parameters, whole)
-    lags = list(lag_groups(model))
+    lags = [(lag, group) for lag, group in lag_groups(model) if group.code not in without]
     search = Stepwise(whole)
     best = search.best([group for _, group in lags], level)
-    soft = search.best(list(presliding_groups(model)), level)
+    soft = None if CauseCode.PRESLIDING in without else search.best(list(presliding_groups(model)), level)
     if soft is not None and (best is None or soft.gain > best.gain):
         return _cause(soft, rows, try_cause(whole, soft.group, ())), None
     if best is None:

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 # robot fill many of them, because postures and velocities return; a bump fills one or two.
 _WINDOW = 0.5
 # The largest share of the time that counts as a few moments, and the least share of the residual power they hold.
-_MOST_TIME, _LEAST_POWER = 0.05, 0.5
+_MOST_TIME, _LEAST_POWER = 0.05, 0.7
 _FEWEST_WINDOWS = 20
 # Power of such a moment over that of the median.
 _STANDS_OUT = 5.0
@@ -28,8 +28,9 @@ class Contacts:
     """Moments with a large residual.
 
     `starts` are their first times (s) in each run by name, `joint` the one with most of it. `share` is their part of
-    its residual power, `size` its largest residual then (N m or N), `relative` the root mean square of its residual
-    over that of its torque, and `near` (N,) are the samples of all motions in and beside them.
+    its residual power, `size` its largest residual then (N m or N), and `relative` the root mean square of its residual
+    over that of its torque. `saving` is the decrease of the logarithm of the residual power without them, summed over
+    channels, and `near` (N,) are the samples of all motions in and beside them.
     """
 
     starts: dict[str, list[float]]
@@ -37,6 +38,7 @@ class Contacts:
     share: float
     size: float
     relative: float
+    saving: float
     near: NDArray[np.bool_]
 
     def words(self, name: str, unit: str) -> str:
@@ -80,4 +82,5 @@ def find_contacts(rows: CauseRows, residual: list[Array]) -> Contacts | None:
         starts.setdefault(rows.motions[run[s]].name, []).append(float(t[s]))
     margin = max(1, int(_WINDOW * rows.motions[0].rate))
     wide = np.convolve(near, np.ones(2 * margin + 1), mode="same") > 0.5
-    return Contacts(starts, rows.joints[joint], float(shares[joint]), peak, relative, wide)
+    saving = float(-np.sum(np.log1p(-np.minimum(shares, 1.0 - 1e-12))))
+    return Contacts(starts, rows.joints[joint], float(shares[joint]), peak, relative, saving, wide)

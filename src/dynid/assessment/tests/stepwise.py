@@ -261,6 +261,8 @@ class Stepwise:
         tried: list[tuple[float, Step, Lag]] = []
         for order in (0, 1, 2):
             solved = [self._step(g, *self._solved(g)[1:], 1) for lag, g in lags if lag.order == order]
+            if not solved:
+                continue
             top = max(solved, key=lambda x: x.statistic)
             size = top.size if top.size * step.size > 0 else step.size
             sizes = [Lag(order, 1e-3 * size * factor) for factor in _REFINED]

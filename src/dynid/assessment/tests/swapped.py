@@ -21,8 +21,9 @@ _SAMPLES = 500
 _PAIRS = 12
 # A pair is tried if a joint of it has a residual of this share of its torque.
 _RESIDUAL = 0.015
-# Sum over the channels of the logarithm of the residual power that an exchange must save; noise saves up to 0.2.
-_SAVING = 0.8
+# Sum over the channels of the logarithm of the residual power that an exchange must save; noise saves up to 0.2. The
+# two joints themselves must keep less than this share of theirs.
+_SAVING, _KEPT = 0.8, 0.7
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ def best_swap(rows: CauseRows, relative: Array) -> Swap | None:
         ):
             after = _left(rows, q, y, good)
             saving = float(np.sum(np.log(before)) - np.sum(np.log(after)))
-            if saving > max(_SAVING, found.saving if found else 0.0):
-                mine = [k for k, joint in enumerate(joints) if joint in (i, j)]
-                share = 1.0 - float(after[mine].sum() / before[mine].sum())
-                found = Swap(code, (i, j), saving, share, float(np.sqrt(before[mine].max())))
+            mine = [k for k, joint in enumerate(joints) if joint in (i, j)]
+            kept = float(after[mine].sum() / before[mine].sum())
+            if kept < _KEPT and saving > max(_SAVING, found.saving if found else 0.0):
+                found = Swap(code, (i, j), saving, 1.0 - kept, float(np.sqrt(before[mine].max())))
     return found
 
 

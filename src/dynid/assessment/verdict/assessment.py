@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -386,13 +387,14 @@ class Assessment(HtmlFrame):
         return assessment
 
 
-def _rank(check: Check) -> int:
-    """Place of a check among those against an estimate."""
+def _rank(check: Check) -> tuple[int, float]:
+    """Place of a check among those against an estimate; causes in the order of what they add to the torques."""
     if check.code in _CAUSES:
-        return 0 if check.result == "failed" else 2
+        size = (check.figure or 0.0) if check.unit == "of the torque" else 0.0
+        return 0 if check.result == "failed" else 2, -math.inf if check.code is CheckCode.SIGNS else -size
     if check.code in _EFFECTS:
-        return 3 if check.result == "failed" else 5
-    return 1 if check.result == "failed" else 4
+        return 3 if check.result == "failed" else 5, 0.0
+    return 1 if check.result == "failed" else 4, 0.0
 
 
 def _shown(check: Check) -> str:

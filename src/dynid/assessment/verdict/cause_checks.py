@@ -84,7 +84,7 @@ def check_residual(evidence: Evidence) -> Check:
 
 
 def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], passed: str) -> Check:
-    """Check for causes of these kinds; the first that was found is named, the worst decides."""
+    """Check for causes of these kinds; the one that most probably matters most is named, the worst decides."""
     if evidence.other_joints:
         return unchecked(code, _OTHER_JOINTS)
     if evidence.causes is None:
@@ -96,10 +96,11 @@ def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], pa
     if not found:
         return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)
     result: Result = "failed" if any(_fails(c, _weight(evidence, c)) for c in found) else "warned"
-    words = "; ".join(str(c) for c in found)
+    first = max(found, key=lambda c: c.probability * c.unexplained)
+    words = str(first) + (f", and {len(found) - 1} more" if len(found) > 1 else "")
     effects = tuple(dict.fromkeys(c.option for c in found if c.option))
     worst = max(c.unexplained for c in found)
-    return Check(code, result, words, worst, 0.0, _FAILS, unit, found[0].advice, effects)
+    return Check(code, result, words, worst, 0.0, _FAILS, unit, first.advice, effects)
 
 
 def _fails(cause: Cause, weight: float) -> bool:
