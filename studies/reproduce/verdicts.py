@@ -63,7 +63,8 @@ class Outcome:
     was named. `effect` is the rms error of predicted torques on the true unseen states over the rms torque, of the
     joint where it is largest, NaN where nothing was predicted. `logged_effect` is the same against torques with the
     gain and sign of the log, as a drive needs them whose commands are wrong by the same factor. `told` are the first
-    causes that were named, with all candidates and without the right ones: probability, whether it is right, code. `followed` is the error of unseen motion with the first cause corrected over that without.
+    causes that were named, with all candidates and without the right ones: probability, whether it is right, code.
+    `followed` is the error of unseen motion with the first cause corrected over that without.
     """
 
     plant: str
@@ -121,7 +122,7 @@ def judged(plant: str, seed: int, fault: Fault) -> Outcome:
         effect, logged = (relative_error(predicted, torque) for torque in (case.torque, case.logged))
         told = tuple(_told(evidence, fault))
         first = evidence.causes.causes[0] if evidence.causes is not None and evidence.causes.causes else None
-        followed = np.nan if first is None or first.trial is None else first.trial.left
+        followed = np.nan if first is None or first.trial is None else first.trial.after / first.trial.before
     except DynidError as error:
         named = {type(error).__name__}
     seconds = time.perf_counter() - started
@@ -249,10 +250,10 @@ def _probabilities(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:
     section = f"probabilities of first causes, {half} half"
     told = np.array([x[:2] for o in outcomes for x in o.told], dtype=float).reshape(-1, 2)
     for low, high in pairwise(_CLASSES):
-        mine = told[(told[:, 0] >= low) & (told[:, 0] < high)]
-        if len(mine):
-            ours = f"{100 * mine[:, 1].mean():.0f} % of {len(mine)} right"
-            stated = f"{100 * mine[:, 0].mean():.0f} % stated"
+        inside = told[(told[:, 0] >= low) & (told[:, 0] < high)]
+        if len(inside):
+            ours = f"{100 * inside[:, 1].mean():.0f} % of {len(inside)} right"
+            stated = f"{100 * inside[:, 0].mean():.0f} % stated"
             yield Figure(section, f"{100 * low:.0f} to {100 * high:.0f} %", stated, ours, 0.0, np.inf, _RECORD)
     for fault in FAULTS:
         mine = [x for o in outcomes if o.fault is fault for x in o.told]

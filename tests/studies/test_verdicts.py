@@ -146,3 +146,13 @@ def test_finished_cases_are_not_repeated(tmp_path: Path, monkeypatch: pytest.Mon
     spoiled = [f for f in found if f.section.startswith("spoiled")]
     assert {f.name.split(", ")[1] for f in spoiled if not f.ok and ", " in f.name} == {"ur10"}
     assert not spoiled[-1].ok and spoiled[-1].ours.startswith("50 %")
+
+
+def test_probabilities_are_compared_with_how_often_they_are_right() -> None:
+    told = ((0.95, True, "tilt"), (0.3, False, "spring"))
+    cases = [replace(outcome(Fault.BASE_TILT, "use with care"), told=told, followed=x) for x in (0.2, 1.1)]
+    shown = {f.name: (f.published, f.ours) for f in verdicts._probabilities(cases, "held back")}
+    assert shown["90 to 100 %"] == ("95 % stated", "100 % of 2 right")
+    assert shown["25 to 50 %"] == ("30 % stated", "0 % of 2 right")
+    assert shown["base_tilt"][1] == "first in 2 of 2, stated 95 %; else spring 2"
+    assert shown["first cause corrected"][1] == "error lower in 50 % of 2, at most 110 %"

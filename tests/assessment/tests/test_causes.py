@@ -31,7 +31,13 @@ Log = tuple[np.ndarray, np.ndarray]
 Fault = Callable[[np.ndarray, np.ndarray, np.ndarray, int], Log]
 
 
-def causes(fault: Fault | None = None, model: dynid.Robot | None = None, seed: int = 0, clock: float = 1.0) -> Causes:
+def causes(
+    fault: Fault | None = None,
+    model: dynid.Robot | None = None,
+    seed: int = 0,
+    clock: float = 1.0,
+    without: tuple[CauseCode, ...] = (),
+) -> Causes:
     """Causes in two runs of an arm with a fault, with another model, or with a wrong clock."""
     truth = arm()
     robot = model or truth
@@ -46,7 +52,7 @@ def causes(fault: Fault | None = None, model: dynid.Robot | None = None, seed: i
         recordings.append(dynid.Recording(truth.coordinates, (log,)))
     estimate = dynid.identify(robot, recordings[0], "wls", signals=SIGNALS)
     seen = [observe(robot, r, signals=SIGNALS, base=estimate.base) for r in recordings]
-    return find_causes(estimate, seen)
+    return find_causes(estimate, seen, without=without)
 
 
 def only(joint: int, values: np.ndarray) -> np.ndarray:
@@ -167,6 +173,22 @@ def test_friction_that_builds_up_after_reversals_is_no_lag() -> None:
     (cause,) = soft.causes
     assert cause.code is CauseCode.PRESLIDING and cause.share > 0.8 and "about 16 mrad" in cause.words
     assert cause.trial is not None and cause.trial.after < 0.5 * cause.trial.before
+
+
+@pytest.mark.parametrize(("left", "sure"), [(0.05, True), (0.9, False)])
+def test_a_cause_whose_correction_leaves_much_is_said_with_doubt(left: float, sure: bool) -> None:
+    cause = replace(causes(CASES["tilt"][0], CASES["tilt"][1]).causes[0], trial=Trial("joint1", 0.1, 0.1 * left, True))
+    assert (cause.probability > 0.9) is sure
+    assert ("perhaps" in str(cause)) is ("none of the candidates" in str(cause)) is not sure
+
+
+def test_kinds_that_are_known_not_to_be_the_cause_are_left_out() -> None:
+    """Without the right kind, what is named instead is less probable."""
+    fault, model, *_ = CASES["tilt"]
+    first = causes(fault, model).causes[0]
+    others = causes(fault, model, without=(CauseCode.TILT,)).causes
+    assert first.code is CauseCode.TILT and first.probability > 0.8
+    assert all(c.code is not CauseCode.TILT and c.probability < first.probability for c in others)
 
 
 def test_causes_that_explain_alike_are_told_together() -> None:
