@@ -303,6 +303,7 @@ def finish(
             diagnosis=diagnosis,
         )
         validation = evidence.validation if unseen is not None else None
+        diagnosis = None if diagnosis is None else evidence.tested
         keep = _keeper(estimate, saved)
         assessment, page = assess_and_report(evidence, report, output, files=files, project=project, assessed=keep)
     if assessment is not None:

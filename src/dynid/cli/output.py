@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dynid.errors import DataError, did_you_mean
+from dynid.identification.judgement import REASONS
 from dynid.terminal import width
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ __all__ = [
 BELOW_REQUIRED = 3
 # From the best to the worst, by the words of --require.
 _VERDICTS = {"trusted": ("trusted",), "care": ("trusted", "use with care")}
-# What of the reasons fits on a screen beside errors and files: their number, and the length of each.
-_REASONS, _LONG_REASON = 4, 150
 # Characters that tables are drawn with; their lines must not be wrapped.
 _TABLE = "│┃━─"
 
@@ -100,12 +99,10 @@ def next_lines(assessment: Assessment | None, output: Path | None, report: Path 
 
 
 def verdict_lines(assessment: Assessment, report: Path | None = None) -> list[str]:
-    """The verdict and its reasons; long reasons are cut where a report has all of them."""
-    reasons = list(assessment.reasons)
-    if report is not None:
-        reasons = [textwrap.shorten(reason, _LONG_REASON, placeholder=" ...") for reason in reasons[:_REASONS]]
-        more = len(assessment.reasons) - len(reasons)
-        reasons += [f"{more} more in {report}"] if more else []
+    """The verdict and its first reasons; the report has all of them."""
+    reasons = list(assessment.reasons[:REASONS])
+    more = len(assessment.reasons) - len(reasons)
+    reasons += [f"{more} more in {report or 'the report (--report PAGE.html)'}"] if more else []
     return [f"verdict: {assessment.verdict}", *(f"  - {reason}" for reason in reasons)]
 
 

@@ -75,7 +75,7 @@ def demo(
             show(truth_text(result.estimate, result.truth))
             show(result.validation.summary())
         show("\n".join([*error_lines(result.estimate, result.validation), *mass_lines(result.estimate)]))
-        show("\n".join([*verdict_lines(assessment), "next:", f"  - open {report} in a browser", *_AFTER_DEMO]))
+        show("\n".join([*verdict_lines(assessment, report), "next:", f"  - open {report} in a browser", *_AFTER_DEMO]))
     if figure is not None:
         from dynid.report.torques import torque_figure
 

@@ -110,7 +110,7 @@ ADVICE = {
 _WORTH = 0.05
 # A cause whose correction leaves this share of the error is right in half of all cases, and how fast that changes with
 # the logarithm of the share. Fitted to the development half of `dynid reproduce verdicts`.
-_EVEN, _STEEPNESS = 0.6, 2.0
+_EVEN, _STEEPNESS = 0.56, 1.7
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,13 @@ class Trial:
     """What correcting a cause does to the error of motion that is not in the fit.
 
     `before` and `after` are errors of predicted torques relative to the torque, in the joint that gains most. `unseen`
-    says whether they are those of an unseen recording, or of parts that are left out of the fit. `noise` is the part of
-    the error with the correction that changes from row to row.
+    says whether they are those of an unseen recording, or of parts that are left out of the fit.
     """
 
     joint: str
     before: float
     after: float
     unseen: bool
-    noise: float = 0.0
 
     def __str__(self) -> str:
         """Return the trial as part of a sentence."""
@@ -138,10 +136,8 @@ class Trial:
 
     @property
     def left(self) -> float:
-        """Share of the error beyond noise that the correction leaves."""
-        noise = self.noise**2
-        before, after = max(self.before**2 - noise, 0.0), max(self.after**2 - noise, 0.0)
-        return math.sqrt(min(after / before, 1.0)) if before > 0 else 1.0
+        """Share of the error that the correction leaves."""
+        return self.after / self.before if self.before > 0 else 1.0
 
     @property
     def gains(self) -> bool:

@@ -29,34 +29,25 @@ def try_cause(rows: CauseRows, group: Group, before: Sequence[Group], corrected:
     `corrected` are the rows where the correction changes them and not the model.
     """
     unseen = max(rows.groups) > 0 and not any(g.code in _BETWEEN for g in (group, *before))
-    without, _ = _errors(rows, before, unseen)
-    after = (rows, [*before, group]) if corrected is None else (corrected, before)
-    with_it, noise = _errors(*after, unseen)
+    without = _errors(rows, before, unseen)
+    with_it = _errors(rows, [*before, group], unseen) if corrected is None else _errors(corrected, before, unseen)
     joint = int(np.argmax(without - with_it))
-    name = rows.base.channels[joint]
-    return Trial(name, float(without[joint]), float(with_it[joint]), unseen, float(noise[joint]))
+    return Trial(rows.base.channels[joint], float(without[joint]), float(with_it[joint]), unseen)
 
 
-def _errors(rows: CauseRows, groups: Sequence[Group], unseen: bool) -> tuple[Array, Array]:
-    """Errors (channel,) of parts of the rows that are not in the fit, and their noise, relative to the torque."""
+def _errors(rows: CauseRows, groups: Sequence[Group], unseen: bool) -> Array:
+    """Errors (channel,) of parts of the rows that are not in the fit, relative to the torque of the channel."""
     parts = _parts(rows, unseen)
     factors = [[_factor(rows, groups, k, part) for part in parts] for k in range(len(rows.y))]
     count = np.array([[int(part[k].sum()) for part in parts] for k in range(len(rows.y))])
     size = np.array([max(float(np.linalg.norm(y)) / np.sqrt(len(y)), _TINY) for y in rows.y])
     judged = [1] if unseen else range(len(parts))
-    errors: list[list[Array]] = [[] for _ in rows.y]
-    steps: list[list[Array]] = [[] for _ in rows.y]
+    squares = np.zeros(len(size))
     for p in judged:
         fitted = [i for i in range(len(parts)) if i != p]
         beta = _fit([np.vstack([own[i] for i in fitted]) for own in factors], count[:, fitted].sum(axis=1), size)
-        for k, keep in enumerate(parts[p]):
-            error = rows.y[k][keep] - _columns(rows, groups, k, keep) @ beta
-            apart = np.diff(rows.index[k][keep])
-            errors[k].append(error)
-            steps[k].append(np.diff(error)[apart == apart.min()] if len(apart) else np.zeros(0))
-    power = np.array([np.mean(np.concatenate(e) ** 2) if sum(map(len, e)) else 0.0 for e in errors])
-    noise = np.array([0.5 * np.mean(np.concatenate(d) ** 2) if sum(map(len, d)) else 0.0 for d in steps])
-    return np.sqrt(power) / size, np.sqrt(np.minimum(noise, power)) / size
+        squares += [np.sum((own[p][:, -1] - own[p][:, :-1] @ beta) ** 2) for own in factors]
+    return np.asarray(np.sqrt(squares / np.maximum(count[:, list(judged)].sum(axis=1), 1)) / size)
 
 
 def _parts(rows: CauseRows, unseen: bool) -> list[list[NDArray[np.bool_]]]:
@@ -70,19 +61,14 @@ def _parts(rows: CauseRows, unseen: bool) -> list[list[NDArray[np.bool_]]]:
     return [[x == p for x in of] for p in range(_PARTS)]
 
 
-def _columns(rows: CauseRows, groups: Sequence[Group], channel: int, keep: NDArray[np.bool_]) -> Array:
-    """The model and the groups in some rows of a channel."""
+def _factor(rows: CauseRows, groups: Sequence[Group], channel: int, part: Sequence[NDArray[np.bool_]]) -> Array:
+    """Triangular factor of the model, the groups and the torques in some rows of a channel."""
+    keep = part[channel]
     columns = [rows.W[channel][keep]]
     for group in groups:
         own = group.columns[channel]
         columns.append(np.zeros((int(keep.sum()), group.count)) if own is None else own[keep])
-    return np.column_stack(columns)
-
-
-def _factor(rows: CauseRows, groups: Sequence[Group], channel: int, part: Sequence[NDArray[np.bool_]]) -> Array:
-    """Triangular factor of the model, the groups and the torques in some rows of a channel."""
-    keep = part[channel]
-    return fold(np.column_stack([_columns(rows, groups, channel, keep), rows.y[channel][keep]]))
+    return fold(np.column_stack([*columns, rows.y[channel][keep]]))
 
 
 def _fit(factors: Sequence[Array], count: NDArray[np.int64], size: Array) -> Array:

@@ -327,9 +327,14 @@ class Evidence:
 
     @cached_property
     def tested(self) -> Diagnosis | None:
-        """Tests of the residual and the drive terms: those that were given, or all that need no controller."""
-        if self.diagnosis is not None or self.fitted is None or not self.estimate.converged:
-            return self.diagnosis
+        """Tests of the residual and the drive terms: those that were given, or all that need no controller.
+
+        The causes are those of the verdict, whatever was given.
+        """
+        if self.diagnosis is not None:
+            return replace(self.diagnosis, causes=self.causes)
+        if self.fitted is None or not self.estimate.converged:
+            return None
         tests: list[HypothesisTest] = []
         untested: list[str] = []
         try:
