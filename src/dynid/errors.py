@@ -51,7 +51,7 @@ class MissingJoints(DataError):
         Their names.
     """
 
-    def __init__(self, message: str, joints: Sequence[str]) -> None:
+    def __init__(self, message: str, joints: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.joints = tuple(joints)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -298,4 +299,5 @@ def test_joints_without_columns_are_named(tmp_path: Path) -> None:
     file = log(tmp_path, ["t", "shoulder_pos", "elbow_pos", "lamp"], "q")
     with pytest.raises(dynid.errors.MissingJoints) as caught:
         dynid.load_recording(file, ROBOT)
-    assert caught.value.joints == ("wrist_1",)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert caught.value.joints == again.joints == ("wrist_1",) and str(again) == str(caught.value)

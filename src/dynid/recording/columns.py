@@ -226,9 +226,15 @@ def _are_commands(table: Table, positions: Sequence[str], others: Sequence[str])
 
 def _explained(y: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Share of the variance of each column of x that the same column of y explains."""
-    y, x = y - y.mean(axis=0), x - x.mean(axis=0)
-    power = np.maximum(np.sum(y**2, axis=0) * np.sum(x**2, axis=0), 1e-300)
-    return np.asarray(np.sum(x * y, axis=0) ** 2 / power)
+    y, x = _standardised(y), _standardised(x)
+    return np.asarray(np.mean(x * y, axis=0) ** 2)
+
+
+def _standardised(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns without their means and of standard deviation one, or zero; also where squares would overflow."""
+    x = x / np.maximum(np.abs(x).max(axis=0), 1e-300)
+    x = x - x.mean(axis=0)
+    return x / np.maximum(x.std(axis=0), 1e-300)
 
 
 def _with_gaps(group: Group, channels: Channels) -> Group:
