@@ -27,6 +27,11 @@ Array = NDArray[np.float64]
 FOLDER = Path(__file__).parent / "figures" / "faults"
 PLANT = "ur10"
 _LINE, _DOTS = 240, 220  # points
+# Kinds that concern a joint that turns.
+_TURNING = (
+    *(Fault.ENCODER_OFFSET, Fault.DEGREES, Fault.COGGING, Fault.POSITION_SIGN, Fault.JOINT_REVERSED, Fault.GEAR_RATIO),
+    Fault.POSITION_WRAPPED,
+)
 _TORQUE, _POSITION, _TIME = "torque, N m", "position, rad", "time, s"
 
 
@@ -43,7 +48,7 @@ def case(fault: Fault, seed: int) -> Case:
 def joint_of(fault: Fault, seed: int) -> int:
     """The joint that a fault concerns."""
     setup = Setup(PLANTS[PLANT], seed, fault)
-    if fault in (Fault.ENCODER_OFFSET, Fault.DEGREES, Fault.COGGING):
+    if fault in _TURNING:
         return setup.turning_joint
     return setup.large_joint if fault in (Fault.ELASTICITY, Fault.BACKLASH, Fault.DRIVE_SATURATED) else setup.joint
 
@@ -165,9 +170,18 @@ def saturated(seed: int = 0) -> str:
     return drawn(chart, grey="delivered", two="log")
 
 
-def upside_down(seed: int = 0, joint: int = 1) -> str:
-    """Torques of the model with wrong gravity beside the measured ones."""
-    made = case(Fault.GRAVITY_SIGN, seed)
+def clock_jump(seed: int = 0, joint: int = 1) -> str:
+    """Positions over the time of the log."""
+    chart = Chart(_TIME, f"{_POSITION}, joint {joint + 1}", height=200)
+    for kind, look in ((Fault.NONE, "grey"), (Fault.CLOCK_JUMP, "two")):
+        (run,) = case(kind, seed).training.runs
+        chart.line(thinned(run.t, 2 * _LINE), thinned(run.q[:, joint], 2 * _LINE), look)
+    return drawn(chart, grey="true time", two="log")
+
+
+def of_the_model(fault: Fault, seed: int = 0, joint: int = 1) -> str:
+    """Torques of the a-priori model with wrong gravity beside the measured ones."""
+    made = case(fault, seed)
     model = dynid.inverse_dynamics(made.robot, *made.states)[:, joint]
     t = _times(made.torque)
     known = np.isfinite(made.torque[:, joint])
@@ -213,9 +227,10 @@ FIGURES: dict[Fault, Callable[[], str]] = {
     Fault.ROWS_REPEATED: partial(rows, Fault.ROWS_REPEATED),
     Fault.REUSED_RECORDING: reused,
     Fault.LINK_LENGTH: partial(errors, Fault.LINK_LENGTH, "position", joint=1),
-    Fault.GRAVITY_SIGN: upside_down,
+    Fault.GRAVITY_SIGN: partial(of_the_model, Fault.GRAVITY_SIGN),
     Fault.BASE_TILT: partial(errors, Fault.BASE_TILT, "position", joint=0),
     Fault.ELASTICITY: partial(errors, Fault.ELASTICITY, "time"),
+    Fault.SWINGING_BASE: partial(errors, Fault.SWINGING_BASE, "time", joint=1),
     Fault.BACKLASH: partial(errors, Fault.BACKLASH, "time"),
     Fault.THERMAL_DRIFT: drift,
     Fault.DRIVE_SATURATED: saturated,
@@ -226,6 +241,27 @@ FIGURES: dict[Fault, Callable[[], str]] = {
     Fault.LOAD_FRICTION: partial(errors, Fault.LOAD_FRICTION, "torque", joint=1),
     Fault.PAYLOAD: partial(predicted, Fault.PAYLOAD),
     Fault.JOINT_STILL: partial(positions, Fault.JOINT_STILL),
+    Fault.POSITION_SIGN: partial(positions, Fault.POSITION_SIGN),
+    Fault.JOINT_REVERSED: partial(positions, Fault.JOINT_REVERSED),
+    Fault.GEAR_RATIO: partial(positions, Fault.GEAR_RATIO),
+    Fault.POSITION_COARSE: partial(positions, Fault.POSITION_COARSE, span=(2.0, 2.3)),
+    Fault.POSITION_STUCK: partial(positions, Fault.POSITION_STUCK),
+    Fault.POSITION_WRAPPED: partial(positions, Fault.POSITION_WRAPPED),
+    Fault.POSITION_COMMANDED: partial(positions, Fault.POSITION_COMMANDED, span=(2.0, 4.0), joint=1),
+    Fault.CLOCK_JUMP: clock_jump,
+    Fault.TORQUE_UNIT: partial(log, Fault.TORQUE_UNIT, joint=1),
+    Fault.TORQUE_ZERO: partial(log, Fault.TORQUE_ZERO),
+    Fault.TORQUE_HELD: partial(log, Fault.TORQUE_HELD, joint=1, span=(2.0, 4.0)),
+    Fault.TORQUE_DRIFT: partial(log, Fault.TORQUE_DRIFT, span=(0.0, 20.0)),
+    Fault.TORQUE_TONE: partial(log, Fault.TORQUE_TONE, span=(2.0, 5.0)),
+    Fault.ONE_TORQUE_LATE: partial(log, Fault.ONE_TORQUE_LATE, span=(2.0, 3.0)),
+    Fault.SPRING: partial(log, Fault.SPRING, joint=1, span=(0.0, 20.0)),
+    Fault.COUNTERBALANCE: partial(log, Fault.COUNTERBALANCE, joint=1, span=(0.0, 20.0)),
+    Fault.CABLE: partial(log, Fault.CABLE),
+    Fault.COUPLED_FRICTION: partial(log, Fault.COUPLED_FRICTION, joint=4),
+    Fault.PAYLOAD_CHANGED: partial(log, Fault.PAYLOAD_CHANGED, joint=1, span=(0.0, 20.0)),
+    Fault.OTHER_ROBOT: partial(predicted, Fault.OTHER_ROBOT),
+    Fault.GRAVITY_MISSING: partial(of_the_model, Fault.GRAVITY_MISSING),
 }
 
 

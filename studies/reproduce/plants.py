@@ -19,7 +19,17 @@ from dynid.export.urdf import write_urdf
 from dynid.robot.inertia import inertia_from_pseudo, inertia_to_pseudo
 from dynid.robot.model import Robot
 
-__all__ = ["ENGINES", "Drives", "Elastic", "Traces", "colored_noise", "integrate", "other_bodies", "with_drive_values"]
+__all__ = [
+    "ENGINES",
+    "Drives",
+    "Elastic",
+    "Stand",
+    "Traces",
+    "colored_noise",
+    "integrate",
+    "other_bodies",
+    "with_drive_values",
+]
 
 Array = NDArray[np.float64]
 # Joint accelerations (n,) from positions, velocities and the torques of drives and friction.
@@ -39,6 +49,33 @@ class Elastic:
     stiffness: float
     damping: float
     gap: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Stand:
+    """What the base stands on: two passive joints under it, with springs (N m/rad) and dampers (N m s/rad).
+
+    `robot` is the robot on these joints, which are its first two.
+    """
+
+    robot: Robot
+    stiffness: Array
+    damping: Array
+
+    def still(self, q: Array) -> Array:
+        """Deflection (2,) under the weight in a posture."""
+        posture = np.append(np.zeros(2), q)[None]
+        return np.asarray(-inverse_dynamics(self.robot, posture, 0 * posture, 0 * posture)[0, :2] / self.stiffness)
+
+    def forward(self, engine: str, armature: Array) -> ForwardDynamics:
+        """Forward dynamics with the coordinates of the stand after those of the robot."""
+        whole, n = ENGINES[engine](self.robot, np.append(np.zeros(2), armature)), len(armature)
+
+        def rate(q: Array, v: Array, torque: Array) -> Array:
+            bent = -self.stiffness * q[n:] - self.damping * v[n:]
+            return np.roll(whole(np.roll(q, 2), np.roll(v, 2), np.append(bent, torque)), -2)
+
+        return rate
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,6 +103,7 @@ class Drives:
     ripple_order: float = 24.0
     limit: Array | float = np.inf
     elastic: Elastic | None = None
+    stand: Stand | None = None
 
     @cached_property
     def _plain(self) -> bool:
@@ -108,9 +146,12 @@ def integrate(
     armature = drives.rotor_inertia.copy()
     if j is not None:
         armature[j] = 0.0
-    forward = ENGINES[engine](robot, armature)
+    stand = drives.stand
+    forward = ENGINES[engine](robot, armature) if stand is None else stand.forward(engine, armature)
     n, step, limit = robot.n, period / substeps, drives.limit
     q, v = (x.copy() for x in start)
+    if stand is not None:
+        q, v = np.append(q, stand.still(q)), np.append(v, np.zeros(2))
     if drives.elastic is not None:
         # The rotor of an elastic joint is one more coordinate. Its shaft carries the weight from the start.
         q, v = np.append(q, q[j]), np.append(v, v[j])
@@ -120,7 +161,7 @@ def integrate(
 
     def rate(t: float, q: Array, v: Array, torque: Array) -> Array:
         if drives.elastic is None or j is None:
-            return forward(q, v, torque - drives.resistance(t, q, v, torque))
+            return forward(q, v, torque - drives.resistance(t, q[:n], v[:n], torque))
         rotor_q, rotor_v = _rotors(q, j), _rotors(v, j)
         net = torque - drives.resistance(t, rotor_q, rotor_v, torque)
         shaft = _shaft(drives.elastic, q[n] - q[j], v[n] - v[j])
@@ -131,13 +172,13 @@ def integrate(
     out = np.empty((5, periods, n))
     for k in range(periods):
         t = k * period
-        measured_q, measured_v = (q, v) if j is None else (_rotors(q, j), _rotors(v, j))
+        measured_q, measured_v = (q[:n], v[:n]) if j is None else (_rotors(q, j), _rotors(v, j))
         wanted = control(k, measured_q, measured_v)
         torque = np.minimum(np.maximum(wanted, -limit), limit)
         for i in range(substeps):
             a1 = rate(t, q, v, torque)
             if i == 0:
-                out[:, k] = measured_q, measured_v, a1 if j is None else _rotors(a1, j), torque, wanted
+                out[:, k] = measured_q, measured_v, a1[:n] if j is None else _rotors(a1, j), torque, wanted
             v2 = v + 0.5 * step * a1
             a2 = rate(t, q + 0.5 * step * v, v2, torque)
             v3 = v + 0.5 * step * a2

@@ -42,6 +42,7 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.GRAVITY_SIGN: frozenset({FindingCode.TORQUE_SIGN, CauseCode.GRAVITY_REVERSED}),
     Fault.BASE_TILT: frozenset({CauseCode.TILT}),
     Fault.ELASTICITY: frozenset({CauseCode.ELASTICITY}),
+    Fault.SWINGING_BASE: frozenset({CauseCode.SWINGING_BASE}),
     Fault.BACKLASH: frozenset({CauseCode.BACKLASH}),
     Fault.THERMAL_DRIFT: frozenset({CauseCode.DRIFT}),
     Fault.DRIVE_SATURATED: frozenset({FindingCode.TORQUE_SATURATED, CauseCode.SATURATION}),
@@ -52,6 +53,30 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.LOAD_FRICTION: frozenset({CauseCode.LOAD_FRICTION}),
     Fault.PAYLOAD: frozenset({CheckCode.PAYLOAD, CauseCode.PAYLOAD}),
     Fault.JOINT_STILL: frozenset({FindingCode.JOINT_NOT_MOVING, CheckCode.STANDSTILL}),
+    Fault.POSITION_SIGN: frozenset({FindingCode.TORQUE_SIGN, FindingCode.POSITION_ZERO, CheckCode.SIGNS}),
+    Fault.JOINT_REVERSED: frozenset(
+        {CauseCode.TORQUE_GAIN, FindingCode.TORQUE_SIGN, CheckCode.SIGNS, FindingCode.POSITION_ZERO}
+    ),
+    Fault.GEAR_RATIO: frozenset({CauseCode.POSITION_GAIN}),
+    Fault.POSITION_COARSE: frozenset({FindingCode.POSITION_RESOLUTION}),
+    Fault.POSITION_STUCK: frozenset({FindingCode.POSITION_STUCK}),
+    Fault.POSITION_WRAPPED: frozenset({FindingCode.ANGLE_WRAPPED}),
+    Fault.POSITION_COMMANDED: frozenset({CauseCode.DELAY, FindingCode.TORQUE_DELAY}),
+    Fault.CLOCK_JUMP: frozenset({FindingCode.SAMPLES_MISSING, FindingCode.SAMPLING_UNEVEN}),
+    Fault.TORQUE_UNIT: frozenset({FindingCode.TORQUE_UNIT, FindingCode.TORQUE_LIMIT, FindingCode.VALUE_IMPLAUSIBLE}),
+    Fault.TORQUE_ZERO: frozenset({FindingCode.TORQUE_ZERO, FindingCode.TORQUE_CONSTANT}),
+    # Torques that are held are late by half their period, and have few values.
+    Fault.TORQUE_HELD: frozenset({CauseCode.DELAY, CauseCode.LOW_PASS, FindingCode.TORQUE_DELAY}),
+    Fault.TORQUE_DRIFT: frozenset({CauseCode.DRIFT}),
+    Fault.TORQUE_TONE: frozenset({CauseCode.ELASTICITY, CauseCode.UNKNOWN}),
+    Fault.ONE_TORQUE_LATE: frozenset({CauseCode.JOINT_DELAY, FindingCode.TORQUE_DELAY}),
+    Fault.SPRING: frozenset({CauseCode.SPRING}),
+    Fault.COUNTERBALANCE: frozenset({CauseCode.GRAVITY, CauseCode.SPRING, CauseCode.RIPPLE}),
+    Fault.CABLE: frozenset({CauseCode.HYSTERESIS, CauseCode.PRESLIDING}),
+    Fault.COUPLED_FRICTION: frozenset({CauseCode.COUPLING}),
+    Fault.PAYLOAD_CHANGED: frozenset({CauseCode.PAYLOAD}),
+    Fault.OTHER_ROBOT: frozenset({CheckCode.PARAMETER_AGREEMENT, CauseCode.PAYLOAD, CheckCode.PAYLOAD}),
+    Fault.GRAVITY_MISSING: frozenset({CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY, FindingCode.TORQUE_GAIN}),
 }
 
 # Kinds that may stay trusted where their effect on predicted torque is small; docs/faults.md says why.
@@ -68,6 +93,11 @@ INVISIBLE: frozenset[Fault] = frozenset(
         Fault.TORQUE_DELAY,
         Fault.ELASTICITY,
         Fault.BACKLASH,
+        Fault.SWINGING_BASE,
+        Fault.JOINT_REVERSED,
+        Fault.GEAR_RATIO,
+        Fault.COUNTERBALANCE,
+        Fault.ONE_TORQUE_LATE,
         # Clocks that were recovered.
         Fault.STAMP_JITTER,
         Fault.SAMPLES_LOST,

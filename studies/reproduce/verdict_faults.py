@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from studies.reproduce.plants import Traces
-from studies.reproduce.verdict_logs import LOG_FAULTS, disguised, logged_as, offset, swapped
+from studies.reproduce.verdict_logs import LOG_FAULTS, disguised, logged_as, offset, swapped, turned
 from studies.reproduce.verdict_plants import PLANTS, Log, RunName, recorded
-from studies.reproduce.verdict_robots import MODEL_FAULTS, ROBOT_FAULTS
+from studies.reproduce.verdict_robots import ADDED_TORQUES, MODEL_FAULTS, ROBOT_FAULTS
 from studies.reproduce.verdict_setup import Fault, Setup
 
 __all__ = ["Case", "Fault", "make_case"]
@@ -61,6 +61,9 @@ def make_case(plant: str, seed: int, fault: Fault = Fault.NONE) -> Case:
     if fault in ROBOT_FAULTS:
         physical, words = ROBOT_FAULTS[fault](setup)
         moved = {run: setup.plant.moved(seed, run, **physical[run]) for run in ("training", "unseen")}
+    if fault in ADDED_TORQUES:
+        more, words = ADDED_TORQUES[fault](setup)
+        moved = {run: replace(traces, torque=traces.torque + more(traces)) for run, traces in moved.items()}
     if fault in MODEL_FAULTS:
         robot, words = MODEL_FAULTS[fault](setup, robot)
     level = setup.sensing.level(moved["training"])
@@ -99,6 +102,9 @@ def _truth(setup: Setup, traces: Traces) -> tuple[tuple[Array, Array, Array], Ar
     torque[np.abs(v) * setup.plant.drives.slope < 3.0] = np.nan
     if setup.fault is Fault.ENCODER_OFFSET:
         q[:, setup.turning_joint] += offset(setup)
+    position, effort = turned(setup)
+    for x, factor in ((q, position), (v, position), (a, position), (torque, effort)):
+        x[:, setup.turning_joint] *= factor
     if setup.fault is Fault.DEGREES:
         for x in (q, v, a):
             x[:, setup.turning_joint] *= 180 / np.pi

@@ -14,7 +14,7 @@ from dynid.dynamics.functions import inverse_dynamics
 from studies.reproduce.verdict_plants import RATE, Log, RunName
 from studies.reproduce.verdict_setup import Fault, Setup
 
-__all__ = ["LOG_FAULTS", "disguised", "logged_as", "offset", "slipping_springs", "swapped"]
+__all__ = ["LOG_FAULTS", "disguised", "logged_as", "offset", "slipping_springs", "swapped", "turned"]
 
 Array = NDArray[np.float64]
 
@@ -256,6 +256,99 @@ def _contact(s: Setup) -> Spoiled:
     return spoil, f"bumps of {2e3 * width:.0f} ms against the last link, as large as the torque"
 
 
+def turned(s: Setup) -> tuple[float, float]:
+    """Factors of the positions and of the torque of the turning joint in the log."""
+    return {Fault.POSITION_SIGN: (-1.0, 1.0), Fault.JOINT_REVERSED: (-1.0, -1.0)}.get(
+        s.fault, (1.0 + 0.1 * s.sign, 1.0) if s.fault is Fault.GEAR_RATIO else (1.0, 1.0)
+    )
+
+
+def _turned(s: Setup) -> Spoiled:
+    one, name = np.arange(s.plant.truth.n) == s.turning_joint, s.plant.truth.coordinates[s.turning_joint]
+    q, torque = (np.where(one, factor, 1.0) for factor in turned(s))
+    words = f"positions of {name} times {q.min() if q.min() < 1 else q.max():.2g}"
+    words += ", and its torque reversed" if torque.min() < 0 else ""
+    return lambda log, run: replace(log, q=q * log.q, torque=torque * log.torque), words
+
+
+def _coarse(s: Setup) -> Spoiled:
+    bits = 9 + round(2 * s.u)
+    slides = np.array([x.kind == "prismatic" for x in s.plant.truth.joints])
+    step = np.where(slides, 1e-3, 2 * np.pi / 2**bits)
+    return lambda log, run: replace(log, q=step * np.round(log.q / step)), f"encoders of {bits} bits per revolution"
+
+
+def _stuck(s: Setup) -> Spoiled:
+    def spoil(log: Log, run: RunName) -> Log:
+        q, start = log.q.copy(), int(len(log.q) * s.between(0.2, 0.7))
+        held = slice(start, start + len(q) // 10)
+        q[held, s.joint] = q[start, s.joint]
+        return replace(log, q=q)
+
+    return spoil, f"position of {s.name} frozen for two seconds"
+
+
+def _wrapped(s: Setup) -> Spoiled:
+    j = s.turning_joint
+    middle = s.good["training"].q[:, j].mean()
+
+    def spoil(log: Log, run: RunName) -> Log:
+        q = log.q.copy()
+        q[:, j] = (q[:, j] - middle) % (2 * np.pi)
+        return replace(log, q=q)
+
+    return spoil, f"angle of {s.plant.truth.coordinates[j]} wrapped in the middle of its range"
+
+
+def _commanded(s: Setup) -> Spoiled:
+    def spoil(log: Log, run: RunName) -> Log:
+        return replace(log, q=s.plant.reference(s.seed, run).q[:: s.sensing.every])
+
+    return spoil, "the log has the commanded positions"
+
+
+def _clock_jump(s: Setup) -> Spoiled:
+    jump, at = s.between(0.5, 3.0), s.between(0.3, 0.7)
+    return (
+        lambda log, run: replace(log, t=log.t + jump * (np.arange(len(log.t)) > at * len(log.t))),
+        f"the clock was set forward by {jump:.1f} s",
+    )
+
+
+def _held(s: Setup) -> Spoiled:
+    period = s.between(0.04, 0.1)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        last = np.searchsorted(log.t, np.floor(log.t / period + 1e-9) * period, side="right") - 1
+        return replace(log, torque=log.torque[np.maximum(last, 0)])
+
+    return spoil, f"torques renewed every {1e3 * period:.0f} ms only"
+
+
+def _drifting(s: Setup) -> Spoiled:
+    size = s.between(0.15, 0.4) * s.rms[s.joint]
+    spoil = _joint_changed(s, lambda x, log: x + size * (log.t / log.t[-1] - 0.5))
+    return spoil, f"zero of the torque of {s.name} drifts by {size:.2g} in a run"
+
+
+def _tone(s: Setup) -> Spoiled:
+    frequency, size = s.between(2.0, 9.0), s.between(0.08, 0.15)
+
+    def spoil(log: Log, run: RunName) -> Log:
+        phase = s.rng(run).uniform(0, 2 * np.pi)
+        tone = np.sin(2 * np.pi * frequency * log.t + phase)[:, None]
+        return replace(log, torque=log.torque + size * s.rms * tone * (np.arange(len(s.rms)) == s.joint))
+
+    return spoil, f"an aliased vibration of {frequency:.1f} Hz in the torque of {s.name}"
+
+
+def _one_late(s: Setup) -> Spoiled:
+    late = s.between(0.01, 0.03)
+    samples = max(2, round(late * RATE / s.sensing.every))
+    spoil = _joint_changed(s, lambda x, _: np.concatenate([np.full(samples, x[0]), x[:-samples]]))
+    return spoil, f"torque of {s.name} late by {1e3 * samples * s.sensing.every / RATE:.0f} ms"
+
+
 LOG_FAULTS: dict[Fault, Callable[[Setup], Spoiled]] = {
     Fault.TORQUE_GAIN: _logged,
     Fault.TORQUE_SIGN: _logged,
@@ -278,6 +371,20 @@ LOG_FAULTS: dict[Fault, Callable[[Setup], Spoiled]] = {
     Fault.CROSSTALK: _crosstalk,
     Fault.CLOCK_RATE: _clock_rate,
     Fault.ZEROS_TURNED: _zeros,
+    Fault.POSITION_SIGN: _turned,
+    Fault.JOINT_REVERSED: _turned,
+    Fault.GEAR_RATIO: _turned,
+    Fault.POSITION_COARSE: _coarse,
+    Fault.POSITION_STUCK: _stuck,
+    Fault.POSITION_WRAPPED: _wrapped,
+    Fault.POSITION_COMMANDED: _commanded,
+    Fault.CLOCK_JUMP: _clock_jump,
+    Fault.TORQUE_UNIT: lambda s: (_torque(lambda x: 1e3 * x), "torques in mN m"),
+    Fault.TORQUE_ZERO: lambda s: (_joint_changed(s, lambda x, _: 0.0 * x), f"no torque of {s.name} was logged"),
+    Fault.TORQUE_HELD: _held,
+    Fault.TORQUE_DRIFT: _drifting,
+    Fault.TORQUE_TONE: _tone,
+    Fault.ONE_TORQUE_LATE: _one_late,
     Fault.PRESLIDING: _presliding,
     Fault.CONTACT: _contact,
 }

@@ -19,7 +19,7 @@ from studies.reproduce.verdict_causes import RIGHT_CAUSES
 from studies.reproduce.verdict_faults import Fault, make_case
 from studies.reproduce.verdict_logs import LOG_FAULTS, disguised
 from studies.reproduce.verdict_plants import PLANTS, Log
-from studies.reproduce.verdict_robots import MODEL_FAULTS, ROBOT_FAULTS
+from studies.reproduce.verdict_robots import ADDED_TORQUES, MODEL_FAULTS, ROBOT_FAULTS
 from studies.reproduce.verdict_setup import Setup
 from studies.reproduce.verdicts import FAULTS, Outcome, figures, half_of
 
@@ -96,7 +96,7 @@ def test_an_elastic_joint_is_rigid_when_it_is_stiff(short: None) -> None:
 
 
 def test_every_kind_has_a_maker_and_right_causes() -> None:
-    makers = Counter([*LOG_FAULTS, *MODEL_FAULTS, *ROBOT_FAULTS, Fault.REUSED_RECORDING])
+    makers = Counter([*LOG_FAULTS, *MODEL_FAULTS, *ROBOT_FAULTS, *ADDED_TORQUES, Fault.REUSED_RECORDING])
     assert set(makers) == set(RIGHT_CAUSES) == set(FAULTS)
     assert max(makers.values()) == 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,39 @@ def test_stuck_position() -> None:
     assert any(f.joint == "joint1" and f.severity == "error" and f.code == "position_stuck" for f in findings)
     findings = dynid.check(ROBOT, spoiled(SOUND, q=stuck, v=None, torque=None))
     assert any(f.joint == "joint1" and f.severity == "info" and f.code == "joint_not_moving" for f in findings)
+
+
+def test_a_position_that_freezes_and_jumps() -> None:
+    """From when on and for how long; a joint that rests, or whose encoder has coarse counts, is not frozen."""
+    rate, start, stop = 200, 900, 1300
+
+    def frozen(q: np.ndarray) -> np.ndarray:
+        q[start:stop, 1] = q[start, 1]
+        return q
+
+    def counted(q: np.ndarray) -> np.ndarray:
+        return np.round(q * 200) / 200
+
+    (finding,) = [f for f in dynid.check(ROBOT, spoiled(SOUND, q=frozen)) if f.code == "position_stuck"]
+    assert (finding.joint, finding.severity) == ("joint2", "error")
+    assert f"t = {start / rate:.4g} s" in finding.what and f"{(stop - start) / rate:.2g} s" in finding.what
+    rests = np.concatenate([np.repeat(SOUND.runs[0].q[:1], 600, axis=0), SOUND.runs[0].q[:-600]])
+    for good in (counted, lambda q: rests):
+        assert not any(f.code == "position_stuck" for f in dynid.check(ROBOT, spoiled(SOUND, q=good)))
+
+
+def test_a_wrapped_angle_is_not_in_another_unit() -> None:
+    """An angle from 0 to 2 pi is beyond the limits as one in degrees is, but it jumps by a revolution of rad."""
+
+    def named(change: Callable[[np.ndarray], np.ndarray]) -> set[str]:
+        def changed(q: np.ndarray) -> np.ndarray:
+            q[:, 1] = change(q[:, 1])
+            return q
+
+        found = {f.code for f in dynid.check(ROBOT, spoiled(SOUND, q=changed)) if f.joint == "joint2"}
+        return {str(code) for code in found & {"angle_wrapped", "position_unit"}}
+
+    assert named(lambda q: q % (2 * np.pi)) == {"angle_wrapped"} and named(np.degrees) == {"position_unit"}
 
 
 def test_clipped_torque() -> None:

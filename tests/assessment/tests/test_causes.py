@@ -123,6 +123,20 @@ CASES: dict[str, tuple[Fault | None, dynid.Robot | None, CauseCode, tuple[str, .
         ("joint2",),
         15.0,
     ),
+    "position gain": (
+        lambda q, v, t, r: (q * [1.0, 1.08, 1.0], t),
+        None,
+        CauseCode.POSITION_GAIN,
+        ("joint2",),
+        8.0,
+    ),
+    "one torque is late": (
+        lambda q, v, t, r: (q, np.where([False, True, False], np.roll(t, 6, axis=0), t)),
+        None,
+        CauseCode.JOINT_DELAY,
+        ("joint2",),
+        15.0,
+    ),
     "crosstalk": (
         lambda q, v, t, r: (q, t + only(2, 0.1 * t[:, 1])),
         None,
@@ -165,6 +179,35 @@ def test_what_differs_between_runs_is_tried_on_parts_of_both() -> None:
     trial = causes(payload).causes[0].trial
     assert trial is not None and not trial.unseen and trial.after < 0.2 * trial.before
     assert "motion left out of the fit" in str(trial)
+
+
+def test_a_cable_that_bends_before_it_slides() -> None:
+    """Of another law, and a distance between those that are tried."""
+    cable = causes(lambda q, v, t, r: (q, t + only(1, 0.8 * slipping_springs(q[:, 1:2], 0.15)[:, 0])))
+    first = cable.causes[0]
+    assert (first.code, first.joints) == (CauseCode.HYSTERESIS, ("joint2",)) and first.size == pytest.approx(
+        0.8, rel=0.3
+    )
+
+
+def test_a_payload_that_is_picked_up_is_told_with_its_time() -> None:
+    def later(q: np.ndarray, v: np.ndarray, torque: np.ndarray, run: int) -> Log:
+        more = payload(q, v, torque, 1)[1] - torque
+        return q, torque + (np.arange(len(q)) > 1600)[:, None] * more
+
+    first = causes(later).causes[0]
+    assert first.code is CauseCode.PAYLOAD and first.size == pytest.approx(0.5, rel=0.2)
+    assert float(first.words.split("t = ")[1].split(" s")[0]) == pytest.approx(4.0, abs=0.15)
+
+
+def test_a_torque_of_zeros_has_no_causes() -> None:
+    robot = arm()
+    t, q, v, a = motion(robot, 0, 4000)
+    log = dynid.Run(t, q, torque=dynid.inverse_dynamics(robot, q, v, a) * [1.0, 1.0, 0.0])
+    recording = dynid.Recording(robot.coordinates, (log,))
+    estimate = dynid.identify(robot, recording, "wls", signals=SIGNALS)
+    with pytest.raises(DataError, match="'joint3' is zero"):
+        find_causes(estimate, observe(robot, recording, signals=SIGNALS, base=estimate.base))
 
 
 def test_friction_that_builds_up_after_reversals_is_no_lag() -> None:

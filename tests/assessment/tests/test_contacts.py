@@ -49,6 +49,14 @@ def test_other_causes_are_found_beside_a_bump(size: float) -> None:
     assert found.causes[1].size == pytest.approx(0.5, rel=0.1)
 
 
+def test_no_joint_loses_most_of_its_rows() -> None:
+    """Zeros beside moments are no background that a residual stands out from."""
+    rows, residual = of_noise(lambda rng, n: np.zeros(n), 0)
+    residual[1][:5] = 1.0
+    found = find_contacts(rows, residual)
+    assert found is None or max(np.mean(found.near[i]) for i in rows.index) < 0.5
+
+
 def of_noise(make: Callable[[np.random.Generator, int], Array], seed: int) -> tuple[CauseRows, list[Array]]:
     recording = record(arm(), (0, 1), samples=SAMPLES)
     rows = cause_rows([observe(arm(), recording, signals=SIGNALS)])

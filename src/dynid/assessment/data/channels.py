@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.data.context import Context, longest_true, plausible
+from dynid.assessment.data.context import Context, longest_true, plausible, stretches
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.identification.loads import without_torques
 from dynid.recording.recording import Run
@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 # Torques pass through zero now and then; a channel that is exactly zero in this share of the samples is mostly off.
 _ZERO_SHARE = 0.2
+# A position is frozen if it is constant for so many samples and then moves this many times more than in its fast steps.
+_FROZEN_SAMPLES, _FROZEN_JUMP, _FAST_STEP = 10, 5.0, 0.99
 # Clipping: this many samples at the extreme, this many in a row, and this many times more than just below it. The
 # peak of a coarsely quantised sine has 2.4 times more samples on its last step than on the one before.
 _CLIPPED_SAMPLES, _CLIPPED_STRETCH, _CLIPPED_RATIO = 10, 4, 5.0
@@ -77,8 +79,31 @@ def check_stuck(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
                 if turns
                 else "Its friction and inertia cannot be identified from this run; move it in another.",
             )
+        else:
+            yield from _frozen(run, context, j)
         if run.torque is not None and any_moved:
             yield from _stuck_torque(run, context, j)
+
+
+def _frozen(run: Run, context: Context, j: int) -> Iterator[Finding]:
+    """Find a position that stays where it is while the joint moves on, and jumps there in the end."""
+    steps = np.abs(np.diff(run.q[:, j]))
+    usual = float(np.quantile(steps, _FAST_STEP))
+    for start, stop in stretches(steps == 0):
+        lasts = float(run.t[stop] - run.t[start])
+        if stop < len(steps) and stop - start >= _FROZEN_SAMPLES and steps[stop] > _FROZEN_JUMP * usual > 0:
+            bad = np.zeros(len(run.t), dtype=bool)
+            bad[start + 1 : stop + 1] = True
+            yield context.found(
+                FindingCode.POSITION_STUCK,
+                "error",
+                run,
+                j,
+                f"The position is frozen for {lasts:.2g} s from t = {run.t[start]:.4g} s on, and then jumps.",
+                f"{steps[stop]:.3g} {context.unit(j)} in one sample, where it moves {usual:.2g} at most",
+                "Leave these seconds out (--rows), and look why the sensor or the logger stops.",
+                bad,
+            )
 
 
 def _stuck_torque(run: Run, context: Context, j: int) -> Iterator[Finding]:

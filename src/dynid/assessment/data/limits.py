@@ -24,7 +24,8 @@ _OTHER_UNIT = 2.0
 # Without limits, positions beyond this many radians are taken to be in degrees.
 _MANY_TURNS = 4 * np.pi
 # A single step of nearly one revolution is a wrapped angle.
-_WRAP = 0.9 * 2 * np.pi
+_WRAP, _MOST_WRAP = 0.9 * 2 * np.pi, 1.1 * 2 * np.pi
+_FEW_JUMPS = 0.01
 # Percentile of velocities and torques that is compared with the limits, so that single outliers do not matter.
 _PERCENTILE = 99.5
 _NAMES = {"q": "position", "v": "velocity", "torque": "torque"}
@@ -59,7 +60,11 @@ def check_limits(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         if np.abs(q).max() >= LARGEST_NUMBER:
             continue
         limits = robot.limits[name]
-        unit = _unit_mistake(q, limits, context.angular[j])
+        jumps = np.abs(np.diff(q)) > _WRAP
+        turns = jumps & (np.abs(np.diff(q)) < _MOST_WRAP)
+        # One revolution at a time, in a channel that else moves by little: not the unit, whatever the limits say.
+        wrapped = context.angular[j] and turns.any() and np.array_equal(turns, jumps) and np.mean(turns) < _FEW_JUMPS
+        unit = "" if wrapped else _unit_mistake(q, limits, context.angular[j])
         if unit:
             yield context.found(
                 FindingCode.POSITION_UNIT,
@@ -71,7 +76,6 @@ def check_limits(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
                 f"Give the unit of the positions when loading ({'deg' if context.angular[j] else 'mm'}).",
             )
             continue
-        jumps = np.abs(np.diff(q)) > _WRAP
         if context.angular[j] and jumps.any():
             yield context.found(
                 FindingCode.ANGLE_WRAPPED,

@@ -32,10 +32,13 @@ class CauseCode(StrEnum):
     POSITIONS_SWAPPED = "positions_swapped"
     TORQUES_SWAPPED = "torques_swapped"
     JOINTS_SWAPPED = "joints_swapped"
+    POSITION_GAIN = "position_gain"
     DELAY = "delay"
+    JOINT_DELAY = "joint_delay"
     LOW_PASS = "low_pass"
     CONTACT = "contact"
     ELASTICITY = "elasticity"
+    SWINGING_BASE = "swinging_base"
     BACKLASH = "backlash"
     RIPPLE = "ripple"
     DRIFT = "drift"
@@ -43,6 +46,7 @@ class CauseCode(StrEnum):
     SATURATION = "saturation"
     LOAD_FRICTION = "load_friction"
     FRICTION = "friction"
+    HYSTERESIS = "hysteresis"
     STRIBECK = "stribeck"
     PRESLIDING = "presliding"
     OFFSET = "offset"
@@ -76,8 +80,11 @@ ADVICE = {
     CauseCode.TORQUES_SWAPPED: "exchange the torque columns of the two joints",
     CauseCode.JOINTS_SWAPPED: "exchange the columns of the two joints, or their order in the robot description",
     CauseCode.DELAY: "give this delay to the signal settings (delay), identify again",
+    CauseCode.POSITION_GAIN: "check the counts per revolution and the gear ratio of the encoder of this joint",
+    CauseCode.JOINT_DELAY: "move the torques of this joint by that time before loading; all others are on time",
     CauseCode.LOW_PASS: "record torques before the filter, or pass the positions through the same filter",
     CauseCode.ELASTICITY: "measure positions on the link side, excite more slowly, or model the elastic joint",
+    CauseCode.SWINGING_BASE: "bolt the base, or what it stands on, to stiff ground, or excite more slowly",
     CauseCode.BACKLASH: "measure positions on the link side, or preload the joint",
     CauseCode.RIPPLE: "add the ripple to the model",
     CauseCode.DRIFT: "warm the robot up before recording, or identify friction at its working temperature",
@@ -85,13 +92,17 @@ ADVICE = {
     CauseCode.SATURATION: "slow the motion down, and leave out samples at the limit of the drive",
     CauseCode.LOAD_FRICTION: "add friction that grows with the load to the model",
     CauseCode.FRICTION: "add this friction to the model",
+    CauseCode.HYSTERESIS: (
+        "look for a cable, hose or seal that bends before it slides; torques after reversals of this joint are wrong "
+        "by that much"
+    ),
     CauseCode.STRIBECK: (
         "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity) and do not rely "
         "on torques near standstill"
     ),
     CauseCode.PRESLIDING: (
-        "leave out rows near reversals (min_velocity), and do not rely on torques of small or slow motion; a delay "
-        "would make it worse"
+        "make sure that the positions are measured and not commanded, leave out rows near reversals (min_velocity), "
+        "and do not rely on torques of small or slow motion; a delay would make it worse"
     ),
     CauseCode.CONTACT: "find out what touched the robot then, and cut these seconds out of the log",
     CauseCode.OFFSET: "add an offset to the friction of the joint (--friction)",

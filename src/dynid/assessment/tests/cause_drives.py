@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from dynid.signals.presliding import PRESLIDING_DISTANCES, friction_state
 __all__ = [
     "coupling_groups",
     "drive_groups",
+    "payload_groups_near",
     "presliding_groups",
     "ripple_groups_near",
     "run_groups",
@@ -42,6 +43,10 @@ _LEVELS = (0.5, 0.7, 0.85)
 _QUANTILES = (0.5, 0.8, 0.9, 0.97)
 _STRIBECK = (0.02, 0.05, 0.1)  # of the highest velocity
 _STANDSTILL = 1e-6
+# Distances (rad) over which cables and seals bend.
+_BENDS = (0.03, 0.1, 0.3)
+# Parts of the recordings after which a payload may change, and of such a part.
+_CHANGES, _FINER = 20, 8
 # Largest factor of the friction that builds up after reversals: a fit without it finds too little Coulomb friction.
 _MOST_STEP = 10.0
 # Orders of a ripple that are tried on either side of a line of its spectrum, a quarter wide, and the step.
@@ -196,13 +201,13 @@ def _columns(
 ) -> list[tuple[CauseCode, str, str, Array, str]]:
     """Effects in the drive of one joint: code, words, unit, columns (N,) or (N, c), and the option that adds it."""
     sign = np.sign(v)
-    bend, quadratic = "friction is not linear in the velocity", "quadratic-friction={}"
+    curve, quadratic = "friction is not linear in the velocity", "quadratic-friction={}"
     found = [
         (CauseCode.OFFSET, "the torque has an offset", "N m", np.ones(len(q)), ""),
         (CauseCode.FRICTION, "Coulomb friction is missing", "N m", sign, ""),
         (CauseCode.FRICTION, "viscous friction is missing", "N m s/rad", v, ""),
         (CauseCode.FRICTION, "viscous friction differs by direction", "N m s/rad", np.abs(v), ""),
-        (CauseCode.FRICTION, bend, "N m s2/rad2", v * np.abs(v), quadratic),
+        (CauseCode.FRICTION, curve, "N m s2/rad2", v * np.abs(v), quadratic),
         (CauseCode.LOAD_FRICTION, "friction grows with the load", "N m per N m", load * sign, "load-friction={}"),
         (CauseCode.ROTOR_INERTIA, "rotor inertia is missing", "kg m2", a, ""),
         (CauseCode.SPRING, "a spring acts", "N m/rad", q, "spring={}"),
@@ -213,6 +218,16 @@ def _columns(
             np.column_stack([np.sin(q), np.cos(q)]),
             "counterbalance={}",
         ),
+    ]
+    found += [
+        (
+            CauseCode.HYSTERESIS,
+            f"friction that builds up over {bend:g} rad after reversals is missing (cable or seal)",
+            "N m",
+            friction_state(q[:, None], v[:, None], bend)[:, 0],
+            "",
+        )
+        for bend in _BENDS
     ]
     return found + [_ripple(q, order) for order in orders]
 
@@ -316,26 +331,40 @@ def _partners(joints: int, joint: int) -> list[int]:
 
 
 def run_groups(model: Model) -> Iterator[Group]:
-    """A payload that one of the runs carries."""
+    """A payload that one of the runs carries, or that is picked up or put down in it."""
+    robot, motions = model.robot, model.rows.motions
+    parts = max(2, _CHANGES // len(motions))
+    for link in robot.parameter_links:
+        if not any(x.parent == link for x in robot.joints):
+            starts = [(r, part * len(m.t) // parts) for r, m in enumerate(motions) for part in range(parts)]
+            yield from _payloads(model, link, starts[1:])
+
+
+def payload_groups_near(model: Model, group: Group) -> Iterator[Group]:
+    """The same payload from other times on, between those that were tried."""
+    motions, first = model.rows.motions, model.rows.first
+    run = int(model.rows.run_of(np.array([group.start]))[0])
+    step = len(motions[run].t) // max(2, _CHANGES // len(motions))
+    start = group.start - int(first[run])
+    if start:  # it does not come with the run
+        near = start + (np.arange(-_FINER, _FINER + 1) * step) // _FINER
+        link = next(i for i, x in enumerate(model.robot.links) if x.name == group.link)
+        yield from _payloads(model, link, [(run, int(s)) for s in near if 0 < s < len(motions[run].t)])
+
+
+def _payloads(model: Model, link: int, starts: Iterable[tuple[int, int]]) -> Iterator[Group]:
+    """A payload on a link from a sample of a run on, until the end of it."""
     rows, robot = model.rows, model.robot
-    runs = len(rows.motions)
-    if runs < 2:
-        return
-    last = [i for i in robot.parameter_links if not any(x.parent == i for x in robot.joints)]
-    names = list(robot.parameter_names)
-    for r in range(1, runs) if runs > 2 else (1,):
-        run = rows.motions[r].name
-        here = [(rows.run_of(index) == r).astype(float)[:, None] for index in rows.index]
-        for link in last:
-            at = [names.index(f"{s}_{robot.links[link].name}") for s in ("m", "mx", "my", "mz")]
-            K = np.column_stack([rows.base.values(row) for row in np.eye(len(names))[at]])
-            yield Group(
-                CauseCode.PAYLOAD,
-                (),
-                _loaded(run, robot.links[link].name),
-                model.everywhere([(W @ K) * h for W, h in zip(rows.W, here, strict=True)]),
-                "kg",
-            )
+    name, names = robot.links[link].name, list(robot.parameter_names)
+    at = [names.index(f"{s}_{name}") for s in ("m", "mx", "my", "mz")]
+    K = np.column_stack([rows.base.values(row) for row in np.eye(len(names))[at]])
+    torque = [W @ K for W in rows.W]
+    for r, start in starts:
+        motion, first = rows.motions[r], int(rows.first[r])
+        here = [(i >= first + start) & (i < first + len(motion.t)) for i in rows.index]
+        columns = model.everywhere([x * h[:, None] for x, h in zip(torque, here, strict=True)])
+        words = _loaded(motion.name, name, float(motion.t[start]) if start else None)
+        yield Group(CauseCode.PAYLOAD, (), words, columns, "kg", link=name, start=first + start)
 
 
 def _scaled(name: str) -> Callable[[str, float], str]:
@@ -364,8 +393,11 @@ def _clocked(size: str, value: float) -> str:
     return f"the clock of the log is wrong: its time stamps are {size} % too {'long' if value > 0 else 'short'}"
 
 
-def _loaded(run: str, link: str) -> Callable[[str, float], str]:
+def _loaded(run: str, link: str, since: float | None) -> Callable[[str, float], str]:
     def words(size: str, value: float) -> str:
+        if since is not None:
+            more = "more" if value > 0 else "less"
+            return f"'{link}' carries {size} kg {more} from about t = {since:.3g} s of '{run}' on"
         return f"run '{run}' carries {size} kg {'more' if value > 0 else 'less'} on '{link}' than the others"
 
     return words

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.assessment.tests.cause import CauseCode
 from dynid.assessment.tests.cause_groups import Group, Model
+from dynid.assessment.tests.cause_rows import CauseRows
 from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.dynamics.functions import inverse_dynamics
@@ -17,7 +18,7 @@ from dynid.robot.model import Robot
 from dynid.signals.filters import lowpass
 from dynid.signals.settings import Motion
 
-__all__ = ["elasticity_between", "geometry_groups"]
+__all__ = ["elasticity_between", "geometry_groups", "slopes_of"]
 
 Array = NDArray[np.float64]
 
@@ -26,6 +27,7 @@ _STEP = 1e-4
 _DEGREES = 180.0 / np.pi
 # Smallest sizes that matter: degrees and millimetres.
 _LEAST_TILT, _LEAST_OFFSET, _LEAST_LENGTH = 0.5, 0.3, 5.0
+_LEAST_GAIN, _MOST_GAIN = 2.0, 60.0  # percent
 # A joint whose axis lies along gravity within this angle carries no weight until the base is tilted.
 _ALONG = 1e-3
 # Links shorter than this (m) have no direction of their length.
@@ -100,6 +102,19 @@ def _joint_groups(model: Model) -> Iterator[Group]:
             scale,
             least,
         )
+        # Where the zero of such an encoder is, is not known either.
+        states = [np.concatenate([getattr(m, s)[:, j] for m in rows.motions]) for s in "qva"]
+        more = [-sum(x[:, k] * s[i] for k, s in enumerate(states)) for x, i in zip(slopes, rows.index, strict=True)]
+        yield Group(
+            CauseCode.POSITION_GAIN,
+            (j,),
+            _scaled(name),
+            model.everywhere([np.column_stack([c, -x[:, 0]]) for c, x in zip(more, slopes, strict=True)]),
+            "%",
+            100.0,
+            _LEAST_GAIN,
+            _MOST_GAIN,
+        )
         yield from _elasticity(model, j, slopes, [springs[:, j] for springs, _ in bent], FREQUENCIES)
         for k, gap in enumerate(GAPS):
             error = [_calm(gaps[:, j, k], m) for (_, gaps), m in zip(bent, rows.motions, strict=True)]
@@ -137,21 +152,32 @@ def _calm(error: Array, motion: Motion) -> Array:
     return lowpass(error, motion.cutoff, motion.rate) if motion.cutoff is not None else error
 
 
-def _slopes(model: Model, j: int) -> list[Array]:
-    """Derivatives (m, 3) of the torque of each channel by position, velocity and acceleration of joint j."""
-    robot, rows = model.bodies, model.rows
+def slopes_of(robot: Robot, parameters: Array, rows: CauseRows, j: int) -> list[Array]:
+    """Derivatives (m, 3) of the torque of each channel by position, velocity and acceleration of joint j.
+
+    The robot may have further coordinates before those of the rows, which are at rest.
+    """
+    more = robot.n - rows.base.robot.n
     unit = np.eye(robot.n)[j]
 
-    def columns(q: Array, v: Array, a: Array) -> Array:
+    def columns(*states: Array) -> Array:
+        whole = [np.hstack([np.zeros((len(x), more)), x]) for x in states]
         out = []
         for k in range(3):
-            d = [(unit * _STEP if i == k else 0.0) for i in range(3)]
-            plus = inverse_dynamics(robot, q + d[0], v + d[1], a + d[2], model.body_parameters)
-            minus = inverse_dynamics(robot, q - d[0], v - d[1], a - d[2], model.body_parameters)
-            out.append((plus - minus) / (2 * _STEP))
+            step = np.outer(np.eye(3)[k], _STEP * unit)
+            plus, minus = (
+                inverse_dynamics(robot, *(x + s * d for x, d in zip(whole, step, strict=True)), parameters)
+                for s in (1, -1)
+            )
+            out.append((plus - minus)[:, more:] / (2 * _STEP))
         return np.stack(out, axis=-1)
 
     return rows.sampled(columns)
+
+
+def _slopes(model: Model, j: int) -> list[Array]:
+    """Derivatives (m, 3) of the torque of each channel by the motion of joint j."""
+    return slopes_of(model.bodies, model.body_parameters, model.rows, j)
 
 
 def _moved(model: Model, slopes: list[Array], error: list[Array]) -> list[Array]:
@@ -220,6 +246,10 @@ def _length(name: str) -> Callable[[str, float], str]:
         return f"the link before '{name}' is {size} mm too {'short' if value > 0 else 'long'} in the model"
 
     return words
+
+
+def _scaled(name: str) -> Callable[[str, float], str]:
+    return lambda size, value: f"the positions of '{name}' are {size} % too {'large' if value > 0 else 'small'}"
 
 
 def _named(start: str, unit: str) -> Callable[[str, float], str]:

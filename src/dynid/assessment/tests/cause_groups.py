@@ -30,7 +30,8 @@ class Group:
     The first `core` columns measure the cause; further ones are parameters that only this cause makes visible. The
     size is the norm of the core coefficients times `scale`, with its sign where there is one core column; `least` is
     the smallest size that matters, `most` the largest that it can have. `words` says what it is, given the size and its
-    standard deviation as text. `option` is the effect with which a robot has it, see `dynid.robot.effects`.
+    standard deviation as text. `option` is the effect with which a robot has it, see `dynid.robot.effects`. What a
+    link carries from a sample on has `link` and `start`.
     """
 
     code: CauseCode
@@ -43,6 +44,8 @@ class Group:
     most: float = np.inf
     core: int = 1
     option: str = ""
+    link: str = ""
+    start: int = 0
 
     @property
     def count(self) -> int:

@@ -6,7 +6,7 @@ what they do to steps and to fast motion, so each kind is tried at several lags 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,7 +71,7 @@ def filtered(x: Array, rate: float, lag: Lag) -> Array:
 
 
 def lag_groups(model: Model) -> Iterator[tuple[Lag, Group]]:
-    """All lags, of all joints alike."""
+    """All lags, of all joints alike, and delays of one joint."""
     rows = model.rows
     torque = [decimate(x, m.decimate) for x, m in zip(model.whole, rows.motions, strict=True)]
     rates = [_rate(rows, r) for r in range(len(torque))]
@@ -80,6 +80,10 @@ def lag_groups(model: Model) -> Iterator[tuple[Lag, Group]]:
         moved = rows.from_grid([filtered(x, rate, lag) - x for x, rate in zip(torque, rates, strict=True)])
         own = [c[:, j] for c, j in zip(moved, rows.joints, strict=True)]
         yield lag, _group(lag, model.everywhere(own))
+        if lag.order == 0 and lag.seconds > 0 and len(own) > 1:
+            for k, j in enumerate(rows.joints):
+                words, columns = _alone(rows.base.robot.coordinates[j]), model.only(k, own[k])
+                yield lag, Group(CauseCode.JOINT_DELAY, (j,), words, columns, "ms", 1e3 * lag.seconds)
 
 
 def _group(lag: Lag, columns: tuple[Array | None, ...]) -> Group:
@@ -88,6 +92,12 @@ def _group(lag: Lag, columns: tuple[Array | None, ...]) -> Group:
         return found.words if lag.order else f"{found.words} {size} ms"
 
     return Group(lag.code, (), words, columns, "ms", 1e3 * lag.seconds)
+
+
+def _alone(name: str) -> Callable[[str, float], str]:
+    return lambda size, value: (
+        f"the torque of '{name}' is {'late' if value > 0 else 'early'} by {size} ms, the others not"
+    )
 
 
 def _rate(rows: CauseRows, run: int) -> float:

@@ -13,6 +13,7 @@ from dynid.assessment.tests.cause import Cause, CauseCode, Causes, Trial
 from dynid.assessment.tests.cause_drives import (
     coupling_groups,
     drive_groups,
+    payload_groups_near,
     presliding_groups,
     ripple_groups_near,
     run_groups,
@@ -23,6 +24,7 @@ from dynid.assessment.tests.cause_geometry import elasticity_between, geometry_g
 from dynid.assessment.tests.cause_groups import Group, Model
 from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows
 from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
+from dynid.assessment.tests.cause_stand import Stand
 from dynid.assessment.tests.cause_trials import try_cause
 from dynid.assessment.tests.contacts import Contacts, find_contacts
 from dynid.assessment.tests.leftover import Leftover, largest_leftover
@@ -56,12 +58,12 @@ def find_causes(
 ) -> Causes:
     """Search for the causes of the residual of an estimate, in data, model and robot.
 
-    Candidates are a tilted base, gains, torques without gravity or with its opposite, encoder offsets, wrong link
-    lengths, exchanged joints, delays and filters of torques, elasticity, backlash, friction of several kinds, ripple,
-    drift, saturation, payloads, springs and coupled drives. Each is tested one step from the estimate, with the base
-    parameters fitted again beside it. The one that explains most per column enters the model, then the next, until none
-    is significant and large enough to matter. Rows at which a joint reverses are left out, because no model knows
-    friction there exactly.
+    Candidates are a tilted or swinging base, gains, torques without gravity or with its opposite, encoder offsets and
+    gains, wrong link lengths, exchanged joints, delays and filters of torques, elasticity, backlash, contacts, friction
+    of several kinds, ripple, drift, saturation, payloads, springs and coupled drives. Each is tested one step from the
+    estimate, with the base parameters fitted again beside it. The one that explains most per column enters the model,
+    then the next, until none is significant and large enough to matter. Rows at which a joint reverses are left out,
+    because no model knows friction there exactly.
 
     Parameters
     ----------
@@ -90,6 +92,9 @@ def find_causes(
         raise DataError("level must lie between 0 and 1")
     seen = [observations] if isinstance(observations, Observation) else list(observations)
     rows, whole = cause_rows(seen), cause_rows(seen, reversals=True)
+    dead = [name for name, y in zip(rows.base.channels, rows.y, strict=True) if not np.any(y)]
+    if dead:
+        raise DataError(f"the torque of joint '{dead[0]}' is zero throughout: log it, or lock the joint")
     parameters = estimate.parameters
     search = Stepwise(rows)
     late = _late(rows, whole, parameters, level, without)
@@ -168,6 +173,9 @@ def _explained(
     alternatives: dict[Group, list[Step]] = {}
     while len(found) < most:
         best = search.best(groups, level)
+        near = [] if best is None else list(_near(model, best.group))
+        if best is not None and near:
+            best = search.sharpened(best, near, len(groups))
         saving = 0.0 if best is None else best.saving
         if not found and swapped is not None and swapped > saving:
             return None
@@ -177,14 +185,20 @@ def _explained(
             return _explained(rows.without(touched.near), parameters, swapped, level, most, without, touched)
         if best is None:
             break
-        if best.group.code is CauseCode.RIPPLE:
-            best = search.sharpened(best, list(ripple_groups_near(model, best.group)), len(groups))
         alternatives[best.group] = search.alternatives(best, groups, level)
         search.include(best.group)
         found = search.needed([*found, best], len(groups))
         if best.group.code in (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED):
             break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
     return _Explained(rows, model, search, len(groups), found, alternatives, visible, contacts)
+
+
+def _near(model: Model, group: Group) -> Iterator[Group]:
+    """Candidates between those that were tried, near the best one."""
+    if group.code is CauseCode.RIPPLE:
+        yield from ripple_groups_near(model, group)
+    elif group.code is CauseCode.PAYLOAD:
+        yield from payload_groups_near(model, group)
 
 
 def _candidates(model: Model, search: Stepwise, level: float) -> list[Group]:
@@ -195,7 +209,12 @@ def _candidates(model: Model, search: Stepwise, level: float) -> list[Group]:
         *run_groups(model),
         *coupling_groups(model),
     ]
-    return groups + _elasticity_between(model, search, groups, level)
+    stand = Stand(model) if Stand.fits(model) else None
+    swings = [] if stand is None else list(stand.groups())
+    found = search.strongest(swings, len(groups) + len(swings))
+    if stand is not None and found is not None and found.p_value < level:
+        swings += stand.between(swings, found.group)
+    return [*groups, *_elasticity_between(model, search, groups, level), *swings]
 
 
 def _unknown(left: Leftover, rows: CauseRows) -> Cause:
@@ -326,7 +345,10 @@ def _bursting(model: Model, search: Stepwise) -> tuple[Cause, NDArray[np.bool_]]
 def _late(
     rows: CauseRows, whole: CauseRows, parameters: Array, level: float, without: Collection[CauseCode]
 ) -> tuple[Cause, Lag | None] | None:
-    """A lag of all torques, or friction that builds up after reversals; both show best where joints reverse."""
+    """A lag of all torques or of one, or friction that builds up after reversals.
+
+    They show best where joints reverse.
+    """
     model = Model(whole.base.robot, parameters, whole)
     lags = [(lag, group) for lag, group in lag_groups(model) if group.code not in without]
     search = Stepwise(whole)
@@ -336,6 +358,9 @@ def _late(
         return _cause(soft, rows, try_cause(whole, soft.group, ())), None
     if best is None:
         return None
+    if best.group.joints:
+        return _cause(best, rows, try_cause(whole, best.group, ())), None
+    lags = [(lag, group) for lag, group in lags if not group.joints]
     (step, lag), *others = search.without_lag(best, lags, rows)
     cause = _cause(step, rows, try_cause(whole, step.group, (), lagged_rows(whole, lag)))
     return replace(cause, alternatives=tuple(_cause(other, rows) for other, _ in others)), lag

@@ -19,6 +19,8 @@ _WINDOW = 0.5
 # The largest share of the time that counts as a few moments, and the least share of the residual power they hold.
 _MOST_TIME, _LEAST_POWER = 0.05, 0.7
 _FEWEST_WINDOWS = 20
+# No joint loses more than this share of its rows with them.
+_MOST_ROWS = 0.5
 # Power of such a moment over that of the median.
 _STANDS_OUT = 5.0
 
@@ -68,7 +70,7 @@ def find_contacts(rows: CauseRows, residual: list[Array]) -> Contacts | None:
     # The moments of each joint: its windows with the largest power, as far as they stand out.
     largest = np.sort(power, axis=1)[:, -int(_MOST_TIME * len(filled)) :]
     least = np.maximum(largest[:, :1], _STANDS_OUT * np.median(power, axis=1)[:, None])
-    moments = power >= least
+    moments = (power >= least) & (power > 0)
     shares = np.sum(power * moments, axis=1)
     if shares.max() < _LEAST_POWER:
         return None
@@ -82,5 +84,7 @@ def find_contacts(rows: CauseRows, residual: list[Array]) -> Contacts | None:
         starts.setdefault(rows.motions[run[s]].name, []).append(float(t[s]))
     margin = max(1, int(_WINDOW * rows.motions[0].rate))
     wide = np.convolve(near, np.ones(2 * margin + 1), mode="same") > 0.5
+    if max(float(np.mean(wide[i])) for i in rows.index) > _MOST_ROWS:
+        return None
     saving = float(-np.sum(np.log1p(-np.minimum(shares, 1.0 - 1e-12))))
     return Contacts(starts, rows.joints[joint], float(shares[joint]), peak, relative, saving, wide)

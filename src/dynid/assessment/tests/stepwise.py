@@ -39,7 +39,7 @@ _ELASTIC_SIGMAS = 2.0
 # Elasticity and backlash that are as clear as this count from a smaller share of a noisy residual and a smaller part
 # that parameters cannot imitate: good recordings reach six standard deviations, 0.02 and 0.3 % of the torque.
 _CLEAR_SIGMAS, _CLEAR_SHARE, _CLEAR = 8.0, 0.05, 0.005
-_BENDING = (CauseCode.ELASTICITY, CauseCode.BACKLASH)
+_BENDING = (CauseCode.ELASTICITY, CauseCode.BACKLASH, CauseCode.SWINGING_BASE)
 # Effects in one drive must be larger: where a joint reverses, good models of friction leave up to this share.
 _DRIVE_EFFECT = 0.02
 # Gains and geometry are imitated by parameters: they count from this effect if they are this clear. Good recordings
@@ -53,6 +53,7 @@ _IMITATED = (
     CauseCode.CROSSTALK,
     CauseCode.CLOCK_RATE,
     CauseCode.ENCODER_OFFSET,
+    CauseCode.POSITION_GAIN,
     CauseCode.PLACEMENT,
 )
 # A saturated drive and friction near standstill explain these shares of the residual; a lag of all torques this share
@@ -66,6 +67,7 @@ _LAGS = (CauseCode.DELAY, CauseCode.LOW_PASS, CauseCode.PRESLIDING)
 _POSITIVE = (
     CauseCode.PRESLIDING,
     CauseCode.LOW_PASS,
+    CauseCode.JOINT_DELAY,
     CauseCode.STRIBECK,
     CauseCode.ELASTICITY,
     CauseCode.BACKLASH,
@@ -74,6 +76,7 @@ _POSITIVE = (
 )
 _DRIVE = (
     CauseCode.FRICTION,
+    CauseCode.HYSTERESIS,
     CauseCode.STRIBECK,
     CauseCode.OFFSET,
     CauseCode.SPRING,
@@ -110,6 +113,8 @@ class Step:
         """Whether it is large enough to matter, and well determined."""
         code = self.group.code
         if code in _LAGS and (self.share < _LAG_SHARE or self.agreement < _LAG_AGREEMENT):
+            return False
+        if code is CauseCode.JOINT_DELAY and self.share < _LAG_SHARE:
             return False
         if (code in _POSITIVE and self.size <= 0) or abs(self.size) > self.group.most:
             return False

@@ -30,13 +30,14 @@ _SWAPPED = (CauseCode.JOINTS_SWAPPED, CauseCode.POSITIONS_SWAPPED, CauseCode.TOR
 _GRAVITY = (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED)
 _GAIN = (CauseCode.TORQUE_GAIN, CauseCode.TORQUE_ASYMMETRIC, CauseCode.TORQUE_NONLINEAR, CauseCode.CROSSTALK)
 _SCALE = (*_GAIN, *_GRAVITY, *_SWAPPED)
-_TIME = (CauseCode.DELAY, CauseCode.LOW_PASS, CauseCode.CLOCK_RATE)
+_TIME = (CauseCode.DELAY, CauseCode.JOINT_DELAY, CauseCode.LOW_PASS, CauseCode.CLOCK_RATE)
+_GEOMETRY = (CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.POSITION_GAIN, CauseCode.PLACEMENT)
+_BENDING = (CauseCode.ELASTICITY, CauseCode.SWINGING_BASE, CauseCode.BACKLASH)
 
 
 def check_geometry(evidence: Evidence) -> Check:
     """Check for a tilted base, encoder offsets and links of the wrong length."""
-    kinds = (CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT)
-    return _named(evidence, CheckCode.GEOMETRY, kinds, "no tilt, encoder offset or wrong link length is seen")
+    return _named(evidence, CheckCode.GEOMETRY, _GEOMETRY, "no tilt, encoder offset or wrong link length is seen")
 
 
 def check_torque_scale(evidence: Evidence) -> Check:
@@ -51,9 +52,8 @@ def check_torque_scale(evidence: Evidence) -> Check:
 
 
 def check_flexibility(evidence: Evidence) -> Check:
-    """Check for elastic joints and backlash."""
-    kinds = (CauseCode.ELASTICITY, CauseCode.BACKLASH)
-    return _named(evidence, CheckCode.FLEXIBILITY, kinds, "no elasticity or backlash is seen")
+    """Check for elastic joints, a base that swings, and backlash."""
+    return _named(evidence, CheckCode.FLEXIBILITY, _BENDING, "no elasticity or backlash is seen")
 
 
 def check_change(evidence: Evidence) -> Check:
@@ -76,9 +76,7 @@ def check_delay(evidence: Evidence) -> Check:
 
 def check_residual(evidence: Evidence) -> Check:
     """Check for effects in the drives that the model does not have: friction, ripple, saturation, springs."""
-    others = {CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.PLACEMENT, *_SCALE}
-    others |= {CauseCode.ELASTICITY, CauseCode.BACKLASH, CauseCode.DRIFT, CauseCode.PAYLOAD}
-    others |= set(_TIME)
+    others = {*_GEOMETRY, *_SCALE, *_BENDING, *_TIME, CauseCode.DRIFT, CauseCode.PAYLOAD}
     kinds = tuple(c for c in CauseCode if c not in others)
     return _named(evidence, CheckCode.RESIDUAL, kinds, "no effect of the drives is missing from the model")
 
