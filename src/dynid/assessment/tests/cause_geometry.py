@@ -161,14 +161,12 @@ def slopes_of(robot: Robot, parameters: Array, rows: CauseRows, j: int) -> list[
     unit = np.eye(robot.n)[j]
 
     def columns(*states: Array) -> Array:
-        whole = [np.hstack([np.zeros((len(x), more)), x]) for x in states]
+        whole = np.array([np.hstack([np.zeros((len(x), more)), x]) for x in states])
         out = []
         for k in range(3):
             step = np.outer(np.eye(3)[k], _STEP * unit)
-            plus, minus = (
-                inverse_dynamics(robot, *(x + s * d for x, d in zip(whole, step, strict=True)), parameters)
-                for s in (1, -1)
-            )
+            plus, minus = (whole + s * step[:, None] for s in (1, -1))
+            plus, minus = (inverse_dynamics(robot, q, v, a, parameters) for q, v, a in (plus, minus))
             out.append((plus - minus)[:, more:] / (2 * _STEP))
         return np.stack(out, axis=-1)
 

@@ -210,11 +210,11 @@ def _candidates(model: Model, search: Stepwise, level: float) -> list[Group]:
         *coupling_groups(model),
     ]
     stand = Stand(model) if Stand.fits(model) else None
-    swings = [] if stand is None else list(stand.groups())
-    found = search.strongest(swings, len(groups) + len(swings))
+    rocking = [] if stand is None else list(stand.groups())
+    found = search.strongest(rocking, len(groups) + len(rocking))
     if stand is not None and found is not None and found.p_value < level:
-        swings += stand.between(swings, found.group)
-    return [*groups, *_elasticity_between(model, search, groups, level), *swings]
+        rocking += stand.between(rocking, found.group)
+    return [*groups, *_elasticity_between(model, search, groups, level), *rocking]
 
 
 def _unknown(left: Leftover, rows: CauseRows) -> Cause:

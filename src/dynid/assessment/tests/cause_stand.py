@@ -1,4 +1,4 @@
-"""Candidate cause: the base stands on something soft, and swings under the reactions of the robot."""
+"""Candidate cause: the base stands on something soft, and rocks under the reactions of the robot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Stand:
         values = dict(zip(model.bodies.parameter_names, model.body_parameters, strict=True))
         parameters = np.array([values.get(name, 0.0) for name in robot.parameter_names])
         self._reactions = [
-            -inverse_dynamics(robot, *(_wide(x) for x in (m.q, m.v, m.a)), parameters)[:, :_BASE]
+            -inverse_dynamics(robot, _wide(m.q), _wide(m.v), _wide(m.a), parameters)[:, :_BASE]
             for m in model.rows.motions
         ]
         self._slopes = [slopes_of(robot, parameters, model.rows, k) for k in range(_BASE)]
@@ -76,7 +76,7 @@ class Stand:
                 scale = 1e-3 / max(largest, 1e-300)
                 columns = [scale * np.column_stack(parts) for parts in zip(*planes, strict=True)]
                 yield Group(
-                    CauseCode.SWINGING_BASE, (), _swings(float(frequency)), self._model.everywhere(columns), "mrad",
+                    CauseCode.SWINGING_BASE, (), _rocking(float(frequency)), self._model.everywhere(columns), "mrad",
                     1 / np.sqrt(len(_PLANES)), _LEAST, core=len(_PLANES),
                 )  # fmt: skip
 
@@ -107,13 +107,13 @@ def _on_base(robot: Robot) -> Robot:
     first = np.cross(up, np.eye(3)[int(np.argmin(np.abs(up)))])
     first = first / np.linalg.norm(first)
     second = np.cross(up, first)
-    kinds = ("prismatic", first), ("prismatic", second), ("revolute", first), ("revolute", second)
-    stem, taken = "stand", "".join(part.name for part in (*robot.links, *robot.joints))
-    while stem in taken:
+    stem, taken = "stand", [link.name for link in robot.links] + [joint.name for joint in robot.joints]
+    while any(name.startswith(stem) for name in taken):
         stem += "_"
     names = [f"{stem}{k}" for k in range(_BASE)]
     joints = [
-        Joint(name, kind, k, np.eye(4), axis) for k, (name, (kind, axis)) in enumerate(zip(names, kinds, strict=True))
+        Joint(name, "prismatic" if k < 2 else "revolute", k, np.eye(4), (first, second)[k % 2])
+        for k, name in enumerate(names)
     ]
     links = [Link(name, np.zeros(10), virtual=bool(k)) for k, name in enumerate(names)]
     base = replace(robot.links[0], inertia=np.zeros(10))
@@ -130,5 +130,5 @@ def _wide(x: Array) -> Array:
     return np.hstack([np.zeros((len(x), _BASE)), x])
 
 
-def _swings(frequency: float) -> Callable[[str, float], str]:
-    return lambda size, _: f"the base swings at about {frequency:.2g} Hz, by {size} mrad"
+def _rocking(frequency: float) -> Callable[[str, float], str]:
+    return lambda size, _: f"the base rocks at about {frequency:.2g} Hz, by {size} mrad"

@@ -52,7 +52,7 @@ def check_torque_scale(evidence: Evidence) -> Check:
 
 
 def check_flexibility(evidence: Evidence) -> Check:
-    """Check for elastic joints, a base that swings, and backlash."""
+    """Check for elastic joints, a rocking base, and backlash."""
     return _named(evidence, CheckCode.FLEXIBILITY, _BENDING, "no elasticity or backlash is seen")
 
 
