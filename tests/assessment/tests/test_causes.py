@@ -16,6 +16,7 @@ from dynid.assessment.tests.cause_rows import cause_rows
 from dynid.assessment.tests.cause_search import _plus_minus, find_causes
 from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.assessment.tests.ripple import ripple_orders
+from dynid.assessment.verdict.cause_checks import _fails
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import DataError
 from dynid.identification.observation import observe
@@ -223,6 +224,8 @@ def test_a_cause_whose_correction_leaves_much_is_said_with_doubt(left: float, su
     cause = replace(causes(CASES["tilt"][0], CASES["tilt"][1]).causes[0], trial=Trial("joint1", 0.1, 0.1 * left, True))
     assert (cause.probability > 0.9) is sure
     assert ("perhaps" in str(cause)) is ("none of the candidates" in str(cause)) is not sure
+    assert _fails(replace(cause, unexplained=0.5, share=0.9), 1.0) is sure
+    assert not _fails(replace(cause, unexplained=0.05, share=0.9), 1.0)
 
 
 def test_kinds_that_are_known_not_to_be_the_cause_are_left_out() -> None:

@@ -180,7 +180,7 @@ def stribeck_groups(model: Model) -> Iterator[Group]:
 
 
 def presliding_groups(model: Model) -> Iterator[Group]:
-    """Friction of all joints that builds up over a distance after each reversal."""
+    """Friction that builds up over a distance after each reversal, of all joints, and of each alone."""
     rows = model.rows
     full = [np.abs(whole - viscous) for whole, viscous in zip(model.friction, model.viscous, strict=True)]
     turning = [joint.kind == "revolute" for joint in model.robot.joints if joint.name in model.robot.coordinates]
@@ -189,10 +189,15 @@ def presliding_groups(model: Model) -> Iterator[Group]:
         made = rows.decimated([x * size for x, size in zip(short, full, strict=True)])
         own = [c[:, j] if turning[j] else np.zeros(len(c)) for c, j in zip(made, rows.joints, strict=True)]
         yield Group(CauseCode.PRESLIDING, (), _builds_up(distance), model.everywhere(own), "times", most=_MOST_STEP)
+        if len(own) > 1:
+            for k, j in enumerate(rows.joints):
+                words = _builds_up(distance, f" of '{model.robot.coordinates[j]}'")
+                columns = model.only(k, own[k])
+                yield Group(CauseCode.PRESLIDING, (j,), words, columns, "times", most=_MOST_STEP)
 
 
-def _builds_up(distance: float) -> Callable[[str, float], str]:
-    what = f"friction builds up over about {1e3 * distance:.2g} mrad after each reversal (presliding)"
+def _builds_up(distance: float, whose: str = "") -> Callable[[str, float], str]:
+    what = f"friction{whose} builds up over about {1e3 * distance:.2g} mrad after each reversal (presliding)"
     return lambda size, value: f"{what}, which looks like a delay"
 
 

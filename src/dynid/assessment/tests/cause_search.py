@@ -129,10 +129,14 @@ def find_causes(
             for i, step in enumerate(found.steps)
         ),
     ]
-    if late is None and CauseCode.STRIBECK not in without:  # a lag moves the step of friction beside the reversal
-        slow = _slow(estimate, whole, tested, level)
-        first = slow is not None and (not causes or slow.unexplained > causes[0].unexplained)
-        causes = [*([slow] if slow and first else []), *causes, *([slow] if slow and not first else [])]
+    if late is None:  # a lag moves the step of friction beside the reversal
+        slow = None if CauseCode.STRIBECK in without else _slow(estimate, whole, tested, level)
+        alone = _alone(estimate, whole, level, without)
+        if slow is not None and alone is not None and set(alone.joints) & set(slow.joints):
+            slow, alone = (None, alone) if alone.unexplained > slow.unexplained else (slow, None)
+        for cause in (x for x in (slow, alone) if x is not None):
+            first = not causes or cause.unexplained > causes[0].unexplained
+            causes.insert(0 if first else len(causes), cause)
     left = largest_leftover(model, search.residuals)
     causes += [] if left is None else [_unknown(left, rows)]
     if not causes and CauseCode.ELASTICITY not in without:
@@ -345,25 +349,33 @@ def _bursting(model: Model, search: Stepwise) -> tuple[Cause, NDArray[np.bool_]]
 def _late(
     rows: CauseRows, whole: CauseRows, parameters: Array, level: float, without: Collection[CauseCode]
 ) -> tuple[Cause, Lag | None] | None:
-    """A lag of all torques or of one, or friction that builds up after reversals.
-
-    They show best where joints reverse.
-    """
+    """A lag of all torques, or friction that builds up after reversals; both show best where joints reverse."""
     model = Model(whole.base.robot, parameters, whole)
-    lags = [(lag, group) for lag, group in lag_groups(model) if group.code not in without]
+    lags = [(lag, g) for lag, g in lag_groups(model) if g.code not in without and not g.joints]
     search = Stepwise(whole)
     best = search.best([group for _, group in lags], level)
-    soft = None if CauseCode.PRESLIDING in without else search.best(list(presliding_groups(model)), level)
+    groups = [g for g in presliding_groups(model) if g.code not in without and not g.joints]
+    soft = search.best(groups, level)
     if soft is not None and (best is None or soft.gain > best.gain):
         return _cause(soft, rows, try_cause(whole, soft.group, ())), None
     if best is None:
         return None
-    if best.group.joints:
-        return _cause(best, rows, try_cause(whole, best.group, ())), None
-    lags = [(lag, group) for lag, group in lags if not group.joints]
     (step, lag), *others = search.without_lag(best, lags, rows)
     cause = _cause(step, rows, try_cause(whole, step.group, (), lagged_rows(whole, lag)))
     return replace(cause, alternatives=tuple(_cause(other, rows) for other, _ in others)), lag
+
+
+def _alone(estimate: Estimate, rows: CauseRows, level: float, without: Collection[CauseCode]) -> Cause | None:
+    """One joint whose torque is late, or whose friction builds up after reversals, by all rows."""
+    model, search = Model(rows.base.robot, estimate.parameters, rows), Stepwise(rows)
+    groups = [*(g for _, g in lag_groups(model)), *presliding_groups(model)]
+    groups = [g for g in groups if g.joints and g.code not in without]
+    best = search.best(groups, level)
+    if best is None:
+        return None
+    others = [s for s in search.alternatives(best, groups, level) if s.group.joints == best.group.joints]
+    cause = _cause(best, rows, try_cause(rows, best.group, ()))
+    return replace(cause, alternatives=tuple(_cause(other, rows) for other in others))
 
 
 def _slow(estimate: Estimate, rows: CauseRows, tested: int, level: float) -> Cause | None:

@@ -63,7 +63,7 @@ _SATURATION_SHARE, _STRIBECK_SHARE, _LAG_SHARE, _LAG_AGREEMENT = 0.4, 0.3, 0.5, 
 # a low-pass of first and second order than for a delay, the simpler explanation. Kinds that differ by less than the
 # last number are not told from each other.
 _REFINED, _SIMPLER, _ALIKE = (0.7, 0.85, 1.0, 1.2, 1.45), (0.0, 0.05, 0.15), 0.05
-_LAGS = (CauseCode.DELAY, CauseCode.LOW_PASS, CauseCode.PRESLIDING)
+_LAGS = (CauseCode.DELAY, CauseCode.JOINT_DELAY, CauseCode.LOW_PASS, CauseCode.PRESLIDING)
 _POSITIVE = (
     CauseCode.PRESLIDING,
     CauseCode.LOW_PASS,
@@ -112,9 +112,9 @@ class Step:
     def relevant(self) -> bool:
         """Whether it is large enough to matter, and well determined."""
         code = self.group.code
-        if code in _LAGS and (self.share < _LAG_SHARE or self.agreement < _LAG_AGREEMENT):
+        if code in _LAGS and self.share < _LAG_SHARE:
             return False
-        if code is CauseCode.JOINT_DELAY and self.share < _LAG_SHARE:
+        if code in _LAGS and not self.group.joints and self.agreement < _LAG_AGREEMENT:
             return False
         if (code in _POSITIVE and self.size <= 0) or abs(self.size) > self.group.most:
             return False

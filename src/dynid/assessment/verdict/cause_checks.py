@@ -19,9 +19,9 @@ __all__ = [
     "check_torque_scale",
 ]
 
-# A cause that is named warns. It fails where parameters cannot imitate this share of a joint's torque and it explains
-# this share of the residual.
-_FAILS, _FAILING_SHARE = 0.1, 0.5
+# A cause that is named warns. It fails where parameters cannot imitate this share of a joint's torque, it explains this
+# share of the residual, and it is this probable.
+_FAILS, _FAILING_SHARE, _PROBABLE = 0.1, 0.5, 0.5
 # Wrong gains that would not be named are said from this size.
 _VISIBLE_GAIN = 0.1
 _OTHER_JOINTS = "the joints of the log are not those of the robot: what follows from that is not searched for"
@@ -102,10 +102,12 @@ def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], pa
 
 
 def _fails(cause: Cause, weight: float) -> bool:
-    """Whether a cause makes the estimate useless, by its part of the torque that counts."""
-    return cause.code in (*_SWAPPED, *_GRAVITY) or (
-        weight * cause.unexplained > _FAILS and cause.share > _FAILING_SHARE
-    )
+    """Whether a cause makes the estimate useless, by its part of the torque that counts, and is probably the right one.
+
+    The error itself fails where it is too large, whatever its cause.
+    """
+    large = weight * cause.unexplained > _FAILS and cause.share > _FAILING_SHARE
+    return cause.code in (*_SWAPPED, *_GRAVITY) or (large and cause.probability >= _PROBABLE)
 
 
 def _weight(evidence: Evidence, cause: Cause) -> float:
