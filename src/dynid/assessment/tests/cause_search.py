@@ -129,19 +129,26 @@ def find_causes(
             for i, step in enumerate(found.steps)
         ),
     ]
-    if late is None:  # a lag moves the step of friction beside the reversal
-        slow = None if CauseCode.STRIBECK in without else _slow(estimate, whole, tested, level)
-        alone = _alone(estimate, whole, level, without)
-        if slow is not None and alone is not None and set(alone.joints) & set(slow.joints):
-            slow, alone = (None, alone) if alone.unexplained > slow.unexplained else (slow, None)
-        for cause in (x for x in (slow, alone) if x is not None):
-            first = not causes or cause.unexplained > causes[0].unexplained
-            causes.insert(0 if first else len(causes), cause)
+    # A lag moves the step of friction beside the reversal: neither law is judged there.
+    slow = None if late is not None or CauseCode.STRIBECK in without else _slow(estimate, whole, tested, level)
+    alone = None if late is not None else _alone(estimate, whole, level, without)
+    if slow is not None and alone is not None and set(alone.joints) & set(slow.joints):
+        slow, alone = (None, alone) if alone.unexplained > slow.unexplained else (slow, None)
+    causes = _beside(causes, slow)
     left = largest_leftover(model, search.residuals)
     causes += [] if left is None else [_unknown(left, rows)]
     if not causes and CauseCode.ELASTICITY not in without:
         causes = list(_oscillating(model, search))[:1]
+    causes = _beside(causes, alone)
     return Causes(tuple(causes[:max_causes]), tested, level, found.visible)
+
+
+def _beside(causes: list[Cause], other: Cause | None) -> list[Cause]:
+    """The causes with one that was found by other rows: first if it adds more, else last."""
+    if other is None:
+        return causes
+    first = not causes or other.unexplained > causes[0].unexplained
+    return [other, *causes] if first else [*causes, other]
 
 
 @dataclass(frozen=True, eq=False)
