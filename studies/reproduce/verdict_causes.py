@@ -71,12 +71,12 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.TORQUE_TONE: frozenset({CauseCode.ELASTICITY, CauseCode.UNKNOWN}),
     Fault.ONE_TORQUE_LATE: frozenset({CauseCode.JOINT_DELAY, FindingCode.TORQUE_DELAY}),
     Fault.SPRING: frozenset({CauseCode.SPRING}),
-    Fault.COUNTERBALANCE: frozenset({CauseCode.GRAVITY, CauseCode.SPRING, CauseCode.RIPPLE}),
+    Fault.COUNTERBALANCE: frozenset({CauseCode.GRAVITY, CauseCode.SPRING}),
     Fault.CABLE: frozenset({CauseCode.HYSTERESIS, CauseCode.PRESLIDING}),
     Fault.COUPLED_FRICTION: frozenset({CauseCode.COUPLING}),
     Fault.PAYLOAD_CHANGED: frozenset({CauseCode.PAYLOAD}),
     Fault.OTHER_ROBOT: frozenset({CheckCode.PARAMETER_AGREEMENT, CauseCode.PAYLOAD, CheckCode.PAYLOAD}),
-    Fault.GRAVITY_MISSING: frozenset({CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY, FindingCode.TORQUE_GAIN}),
+    Fault.GRAVITY_MISSING: frozenset({CauseCode.GRAVITY_COMPENSATED, FindingCode.TORQUE_GAIN}),
 }
 
 # Kinds that may stay trusted where their effect on predicted torque is small; docs/faults.md says why.

@@ -156,11 +156,16 @@ def _load(s: Setup) -> Physical:
     return _drives(s, f"friction of {100 * share:.0f} % of the drive torque", load=share)
 
 
-def _payload(s: Setup) -> Physical:
+def _with_load(s: Setup) -> tuple[Robot, float]:
+    """The robot with a payload of 5 to 10 % of its mass, and this mass."""
     truth = s.plant.truth
     mass = s.between(0.05, 0.1) * sum(float(link.inertia[0]) for link in truth.links[1:])
     body = inertia_from_com(mass, np.array([0.02, 0.01, 0.05]), mass * 0.03**2 * np.eye(3))
-    loaded = truth.with_payload(truth.links[-1].name, body)
+    return truth.with_payload(truth.links[-1].name, body), mass
+
+
+def _payload(s: Setup) -> Physical:
+    loaded, mass = _with_load(s)
     return {"training": {}, "unseen": {"bodies": loaded}}, f"payload of {mass:.2f} kg in the unseen run only"
 
 
@@ -207,7 +212,7 @@ def _joint_spring(s: Setup) -> Added:
 
 
 def _counterbalance(s: Setup) -> Added:
-    """A spring cylinder from the base to the first link that gravity turns, or the second, as robots of weight have."""
+    """A spring cylinder on the second joint, as heavy robots have."""
     j, share = min(1, s.plant.truth.n - 1), s.between(0.3, 0.7)
     anchor, lever, rest = 0.5, 0.15, 0.3
 
@@ -238,10 +243,8 @@ def _coupled(s: Setup) -> Added:
 
 
 def _loaded_later(s: Setup) -> Added:
-    truth = s.plant.truth
-    mass = s.between(0.05, 0.1) * sum(float(link.inertia[0]) for link in truth.links[1:])
-    body = inertia_from_com(mass, np.array([0.02, 0.01, 0.05]), mass * 0.03**2 * np.eye(3))
-    loaded, bare = (replace(x, drives=()) for x in (truth.with_payload(truth.links[-1].name, body), truth))
+    heavier, mass = _with_load(s)
+    loaded, bare = (replace(x, drives=()) for x in (heavier, s.plant.truth))
     start = s.between(0.3, 0.6)
 
     def more(x: Traces) -> Array:

@@ -21,7 +21,8 @@ Array = NDArray[np.float64]
 # Torques pass through zero now and then; a channel that is exactly zero in this share of the samples is mostly off.
 _ZERO_SHARE = 0.2
 # A position is frozen if it is constant for so many samples and then moves this many times more than in its fast steps.
-_FROZEN_SAMPLES, _FROZEN_JUMP, _FAST_STEP = 10, 5.0, 0.99
+# It spoils the recording from this share of the samples on.
+_FROZEN_SAMPLES, _FROZEN_JUMP, _FAST_STEP, _FROZEN_SHARE = 10, 5.0, 0.99, 0.01
 # Clipping: this many samples at the extreme, this many in a row, and this many times more than just below it. The
 # peak of a coarsely quantised sine has 2.4 times more samples on its last step than on the one before.
 _CLIPPED_SAMPLES, _CLIPPED_STRETCH, _CLIPPED_RATIO = 10, 4, 5.0
@@ -89,21 +90,29 @@ def _frozen(run: Run, context: Context, j: int) -> Iterator[Finding]:
     """Find a position that stays where it is while the joint moves on, and jumps there in the end."""
     steps = np.abs(np.diff(run.q[:, j]))
     usual = float(np.quantile(steps, _FAST_STEP))
-    for start, stop in stretches(steps == 0):
-        lasts = float(run.t[stop] - run.t[start])
-        if stop < len(steps) and stop - start >= _FROZEN_SAMPLES and steps[stop] > _FROZEN_JUMP * usual > 0:
-            bad = np.zeros(len(run.t), dtype=bool)
-            bad[start + 1 : stop + 1] = True
-            yield context.found(
-                FindingCode.POSITION_STUCK,
-                "error",
-                run,
-                j,
-                f"The position is frozen for {lasts:.2g} s from t = {run.t[start]:.4g} s on, and then jumps.",
-                f"{steps[stop]:.3g} {context.unit(j)} in one sample, where it moves {usual:.2g} at most",
-                "Leave these seconds out (--rows), and look why the sensor or the logger stops.",
-                bad,
-            )
+    held = [
+        (start, stop)
+        for start, stop in stretches(steps == 0)
+        if stop < len(steps) and stop - start >= _FROZEN_SAMPLES and steps[stop] > _FROZEN_JUMP * usual > 0
+    ]
+    if not held:
+        return
+    bad = np.zeros(len(run.t), dtype=bool)
+    for start, stop in held:
+        bad[start + 1 : stop + 1] = True
+    start, stop = max(held, key=lambda x: x[1] - x[0])
+    times = f"{len(held)} times, longest" if len(held) > 1 else "once,"
+    lasts = run.t[stop] - run.t[start]
+    yield context.found(
+        FindingCode.POSITION_STUCK,
+        "error" if np.mean(bad) > _FROZEN_SHARE else "warning",
+        run,
+        j,
+        f"The position freezes {times} for {lasts:.2g} s from t = {run.t[start]:.4g} s on, and jumps.",
+        f"{steps[stop]:.3g} {context.unit(j)} in one sample, where it moves {usual:.2g} at most",
+        "Leave these seconds out (--rows), and look why the sensor or the logger stops.",
+        bad,
+    )
 
 
 def _stuck_torque(run: Run, context: Context, j: int) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ _PEAK = 1.25
 _OTHER_UNIT = 2.0
 # Without limits, positions beyond this many radians are taken to be in degrees.
 _MANY_TURNS = 4 * np.pi
-# A single step of nearly one revolution is a wrapped angle.
+# A single step of nearly one revolution is a wrapped angle; such steps are less than this share of all.
 _WRAP, _MOST_WRAP = 0.9 * 2 * np.pi, 1.1 * 2 * np.pi
 _FEW_JUMPS = 0.01
 # Percentile of velocities and torques that is compared with the limits, so that single outliers do not matter.

@@ -151,10 +151,11 @@ def _gravity(model: Model) -> Iterator[Group]:
 def drive_groups(model: Model) -> Iterator[Group]:
     """Friction, offset, spring, ripple and drift of each joint."""
     rows, robot = model.rows, model.robot
+    turning = [joint.kind == "revolute" for joint in robot.joints if joint.name in robot.coordinates]
     for k, j in enumerate(rows.joints):
         orders = ripple_orders([x[:, j] for x in model.residual], [m.q[:, j] for m in rows.motions])
         made = [
-            _columns(m.q[:, j], m.v[:, j], m.a[:, j], np.abs(load[:, j]), orders)
+            _columns(m.q[:, j], m.v[:, j], m.a[:, j], np.abs(load[:, j]), orders, turning[j])
             for m, load in zip(rows.motions, model.load, strict=True)
         ]
         thin = rows.decimated([np.column_stack([c for *_, c, _ in each]) for each in made])[k]
@@ -202,7 +203,7 @@ def _builds_up(distance: float, whose: str = "") -> Callable[[str, float], str]:
 
 
 def _columns(
-    q: Array, v: Array, a: Array, load: Array, orders: Sequence[float]
+    q: Array, v: Array, a: Array, load: Array, orders: Sequence[float], turns: bool
 ) -> list[tuple[CauseCode, str, str, Array, str]]:
     """Effects in the drive of one joint: code, words, unit, columns (N,) or (N, c), and the option that adds it."""
     sign = np.sign(v)
@@ -232,7 +233,7 @@ def _columns(
             friction_state(q[:, None], v[:, None], bend)[:, 0],
             "",
         )
-        for bend in _BENDS
+        for bend in (_BENDS if turns else ())
     ]
     return found + [_ripple(q, order) for order in orders]
 

@@ -25,7 +25,7 @@ _FAILS, _FAILING_SHARE, _PROBABLE = 0.1, 0.5, 0.5
 # Wrong gains that would not be named are said from this size.
 _VISIBLE_GAIN = 0.1
 _OTHER_JOINTS = "the joints of the log are not those of the robot: what follows from that is not searched for"
-_UNKNOWN = "the fitted recording was not given, or it has no joint torques to search"
+_UNKNOWN = "the fitted recording was not given, or it does not have the torques of all joints"
 _SWAPPED = (CauseCode.JOINTS_SWAPPED, CauseCode.POSITIONS_SWAPPED, CauseCode.TORQUES_SWAPPED)
 _GRAVITY = (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED)
 _GAIN = (CauseCode.TORQUE_GAIN, CauseCode.TORQUE_ASYMMETRIC, CauseCode.TORQUE_NONLINEAR, CauseCode.CROSSTALK)
