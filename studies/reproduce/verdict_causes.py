@@ -76,7 +76,7 @@ RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
     Fault.COUPLED_FRICTION: frozenset({CauseCode.COUPLING}),
     Fault.PAYLOAD_CHANGED: frozenset({CauseCode.PAYLOAD}),
     Fault.OTHER_ROBOT: frozenset({CheckCode.PARAMETER_AGREEMENT, CauseCode.PAYLOAD, CheckCode.PAYLOAD}),
-    Fault.GRAVITY_MISSING: frozenset({CauseCode.GRAVITY_COMPENSATED, FindingCode.TORQUE_GAIN}),
+    Fault.GRAVITY_MISSING: frozenset({CauseCode.GRAVITY_MISSING}),
 }
 
 # Kinds that may stay trusted where their effect on predicted torque is small; docs/faults.md says why.

@@ -108,6 +108,7 @@ CASES: dict[str, tuple[Fault | None, dynid.Robot | None, CauseCode, tuple[str, .
     ),
     "gravity compensated": (without_gravity(1.0), None, CauseCode.GRAVITY_COMPENSATED, (), 100.0),
     "gravity reversed": (without_gravity(2.0), None, CauseCode.GRAVITY_REVERSED, (), 200.0),
+    "gravity missing": (None, arm().with_gravity([0.0, 0.0, 0.0]), CauseCode.GRAVITY_MISSING, (), 9.81),
     "payload": (payload, None, CauseCode.PAYLOAD, (), 0.5),
     "asymmetric": (
         lambda q, v, t, r: (q, np.where((t > 0) & [False, False, True], 1.2 * t, t)),

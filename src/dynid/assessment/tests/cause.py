@@ -27,6 +27,7 @@ class CauseCode(StrEnum):
     CLOCK_RATE = "clock_rate"
     GRAVITY_COMPENSATED = "gravity_compensated"
     GRAVITY_REVERSED = "gravity_reversed"
+    GRAVITY_MISSING = "gravity_missing"
     ENCODER_OFFSET = "encoder_offset"
     PLACEMENT = "placement"
     POSITIONS_SWAPPED = "positions_swapped"
@@ -74,6 +75,7 @@ ADVICE = {
         "direction of gravity in the robot"
     ),
     CauseCode.GRAVITY_REVERSED: "check the direction of gravity in the robot, and the signs of positions and torques",
+    CauseCode.GRAVITY_MISSING: "give the gravity vector to the robot",
     CauseCode.ENCODER_OFFSET: "correct the zero position of the joint (dynid calibrate), identify again",
     CauseCode.PLACEMENT: "check the length of the link before this joint in the robot description",
     CauseCode.POSITIONS_SWAPPED: "exchange the position columns of the two joints",

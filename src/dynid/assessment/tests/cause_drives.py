@@ -38,6 +38,8 @@ _CLOCK_STEP, _TINY = 1e-4, 1e-300
 _MISSING, _REVERSED = (50.0, 150.0), (150.0, 250.0)
 # More than all of it, by more than bodies are usually off, may be either.
 _EITHER = 120.0
+# Gravity (m/s2) of a log whose model has none, by bodies that may be off by half.
+_WEIGHT = (1.0, 20.0)
 # Share of the largest torque beyond which a saturated drive delivers less than is recorded.
 _LEVELS = (0.5, 0.7, 0.85)
 _QUANTILES = (0.5, 0.8, 0.9, 0.97)
@@ -133,6 +135,9 @@ def _gravity(model: Model) -> Iterator[Group]:
     def columns(q: Array, _v: Array, _a: Array) -> Array:
         return -inverse_dynamics(model.bodies, q, np.zeros_like(q), np.zeros_like(q))
 
+    if not np.any(model.bodies.gravity):
+        yield _gravity_of_the_log(model)
+        return
     made = model.rows.sampled(columns)
     if not any(np.any(x) for x in made):
         return
@@ -146,6 +151,18 @@ def _gravity(model: Model) -> Iterator[Group]:
     yield Group(CauseCode.GRAVITY_COMPENSATED, (), missing, everywhere, "%", 100.0, *_MISSING)
     opposed = _stated("the torques oppose gravity: they differ by", prior)
     yield Group(CauseCode.GRAVITY_REVERSED, (), opposed, everywhere, "%", 100.0, *_REVERSED)
+
+
+def _gravity_of_the_log(model: Model) -> Group:
+    """Gravity of the a-priori bodies in any direction, for a model that has none."""
+    pulled = [model.bodies.with_gravity(axis) for axis in np.eye(3)]
+
+    def columns(q: Array, _v: Array, _a: Array) -> Array:
+        return np.stack([inverse_dynamics(robot, q, 0 * q, 0 * q) for robot in pulled], axis=-1)
+
+    words = _stated("the model has no gravity, and the torques contain about", "m/s2 of it")
+    made = model.everywhere(model.rows.sampled(columns))
+    return Group(CauseCode.GRAVITY_MISSING, (), words, made, "m/s2", 1.0, *_WEIGHT, core=3)
 
 
 def drive_groups(model: Model) -> Iterator[Group]:

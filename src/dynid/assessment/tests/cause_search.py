@@ -46,6 +46,7 @@ Array = NDArray[np.float64]
 # the torques of a joint has peaks too, which stay below 1.5 % of the torque or below half of the residual.
 _BURST_LEVEL, _BURST_SHARE, _SIZE = 0.01, 0.5, 0.015
 _PEAKS = ((0.5, _SIZE), (1 / 3, 0.02))
+_GRAVITY = (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED, CauseCode.GRAVITY_MISSING)
 
 
 def find_causes(
@@ -199,7 +200,8 @@ def _explained(
         alternatives[best.group] = search.alternatives(best, groups, level)
         search.include(best.group)
         found = search.needed([*found, best], len(groups))
-        if best.group.code in (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED):
+        if best.group.code in _GRAVITY:
+            found = found[-1:]
             break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
     return _Explained(rows, model, search, len(groups), found, alternatives, visible, contacts)
 
