@@ -10,7 +10,7 @@ STAMP := $(VENV)/.dev
 # Commands that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-browser fuzz docs lint format bench clean
+.PHONY: demo test test-browser fuzz docs figures lint format bench clean
 
 $(LIGHT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,11 @@ fuzz: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -b html docs build/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees -b linkcheck docs build/linkcheck
+
+# The outputs of all studies that the pages quote; a test names every figure that a page states differently.
+figures: $(STAMP)
+	-$(BIN)/dynid reproduce --store docs/studies
+	$(BIN)/python -m pytest tests/studies/test_stored.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -155,4 +155,4 @@ def test_probabilities_are_compared_with_how_often_they_are_right() -> None:
     assert shown["90 to 100 %"] == ("95 % stated", "100 % of 2 right")
     assert shown["25 to 50 %"] == ("30 % stated", "0 % of 2 right")
     assert shown["base_tilt"][1] == "first in 2 of 2, stated 95 %; else spring 2"
-    assert shown["first cause corrected"][1] == "error lower in 50 % of 2, at most 110 %"
+    assert shown["advice of the first cause followed"][1] == "error lower in 50 % of 2, at most 110 %"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -102,6 +102,10 @@ def reproduce(
         Path | None,
         typer.Option(metavar="FOLDER", help="Keep finished cases here; a second call does only what is missing."),
     ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Store the figures here as JSON; docs/studies is read by the pages."),
+    ] = None,
 ) -> None:
     """Recompute published figures and print each beside ours; exit code 1 if one is out of tolerance.
 
@@ -110,12 +114,15 @@ def reproduce(
     need_checkout()
     from studies.reproduce.page import print_study
     from studies.reproduce.registry import find_study, studies
+    from studies.reproduce.stored import plain, store_output, stored_count
     from studies.reproduce.study import has_data
 
     chosen = [find_study(name)] if name else list(studies().values())
     if (half is not None or folder is not None) and (name is None or chosen[0].cases is None):
         able = ", ".join(study.name for study in studies().values() if study.cases is not None)
         raise DynidError(f"--half and --folder belong to studies over many cases: {able}")
+    if store is not None and half is not None:
+        raise DynidError("--store keeps the figures of all cases; leave --half out")
     out: list[dict[str, Any]] = []
     failures = 0
     for place, study in enumerate(chosen, start=1):
@@ -128,31 +135,34 @@ def reproduce(
         run = study.full if full and study.full is not None else study.run
         if study.cases is not None:
             run = partial(study.cases, full, half, folder)
-        figures = _figures(run, which)
+        figures = _figures(run, which, stored_count(study.name, full))
         failures += sum(not f.ok for f in figures)
         if as_json:
-            out += [{"study": study.name, **_plain(vars(f)), "ok": f.ok} for f in figures]
+            out += [plain(study.name, f) for f in figures]
         else:
             print_study(study, figures, failed_only)
+        if store is not None:
+            wrote(store_output(store, study.name, full, figures))
     if as_json:
         print(json.dumps(out, indent=2))
     if failures:
         raise typer.Exit(1)
 
 
-def _figures(run: Callable[[], Iterator[Figure]], which: str) -> list[Figure]:
-    """All figures of a study, counted as they are computed."""
+def _figures(run: Callable[[], Iterator[Figure]], which: str, expected: int) -> list[Figure]:
+    """All figures of a study, counted as they are computed; so many are expected, 0 where that is not known."""
     out: list[Figure] = []
+    started = time.perf_counter()
     with working(f"reproducing {which}") as work:
         for figure in run():
             out.append(figure)
-            work.report(Progress(f"reproducing {which}: {len(out)} figures"))
+            message = f"reproducing {which}: {len(out)} figures"
+            if expected > len(out):
+                left = (time.perf_counter() - started) * (expected / len(out) - 1)
+                work.report(Progress(f"{message} of {expected}", len(out) / expected, left))
+            else:
+                work.report(Progress(message))
     return out
-
-
-def _plain(figure: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: a figure without a tolerance has none."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figure.items()}
 
 
 @app.command()
