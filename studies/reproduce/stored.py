@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from dynid.errors import DataError
 from dynid.files import writing
@@ -50,12 +51,13 @@ def read_output(folder: Path, study: str, full: bool = False) -> list[Figure]:
     path = _path(folder, study, full)
     if not path.is_file():
         raise DataError(f"no output of '{study}' is stored in '{folder}'")
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    infinite = {"difference": math.inf, "tolerance": math.inf}
-    return [
-        Figure(**{k: infinite[k] if v is None else v for k, v in row.items() if k not in ("study", "ok")})
-        for row in rows
-    ]
+    return [_figure(row) for row in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def _figure(row: dict[str, Any]) -> Figure:
+    """The figure of one line of a stored output."""
+    infinite = {name: math.inf for name in ("difference", "tolerance") if row[name] is None}
+    return Figure(**{name: value for name, value in (row | infinite).items() if name not in ("study", "ok")})
 
 
 def stored_count(study: str, full: bool) -> int:
