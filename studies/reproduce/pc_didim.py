@@ -48,7 +48,7 @@ _GOOD = Signals(cutoff=40.0, decimate=(10, 10, 2), trim=TRIM)
 _BAD = Signals(cutoff=200.0, decimate=(10, 2), trim=TRIM)
 _KEY = ("Izz_link1R", "mx_link2R", "Ixx_link3R", "Izz_link4R", "Ia_joint6", "fv_joint6")
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5)
-_PAPER = "Janot and Wensing (2021)"
+_FAR = 5.0  # percent; Table I is within it for values known to better than that, Table II is not for any
 
 
 def figures() -> Iterator[Figure]:
@@ -146,28 +146,46 @@ def _accurate(main: MonteCarlo) -> Iterator[Figure]:
 
 
 def _badly_filtered(main: MonteCarlo) -> Iterator[Figure]:
+    """Table II of the paper, which is this scenario alone: least squares is low, PC-DIDIM is not."""
     section = "T3 S2: accurate encoders, bad filters"
-    yield from _split(section, *(_of(main, "accurate", "bad", m) for m in ("PC-IDIM-LS", "PC-DIDIM")))
-
-
-def _poor_encoders(main: MonteCarlo) -> Iterator[Figure]:
-    section = "T4 S3: poor encoders, good filters"
-    yield from _split(section, *(_of(main, "poor", "good", m) for m in ("PC-IDIM-LS", "PC-DIDIM")))
-
-
-def _split(section: str, ls: dict[str, Any], pc: dict[str, Any]) -> Iterator[Figure]:
-    """Least squares is biased and PC-DIDIM is not."""
-    published = {"Izz_link1R": -23.8, "Ia_joint6": -100.0, "fv_joint6": -26.1}
-    for name, value in published.items():
+    ls, pc = (_of(main, "accurate", "bad", m) for m in ("PC-IDIM-LS", "PC-DIDIM"))
+    for name, value in {"Izz_link1R": -23.8, "Ia_joint6": -100.0, "fv_joint6": -26.1}.items():
         bias = ls[name]["bias_percent"]
         least = 10.0 if name != "Ia_joint6" else 90.0
         yield Figure(
             section, f"{name}: bias of PC-IDIM-LS %", f"{value:g}", f"{bias:.1f}", max(0.0, least + bias), 0.0,
             f"at least {least:g} % low",
         )  # fmt: skip
+    yield from _unbiased(section, pc, "0.1 to 0.7")
+
+
+def _poor_encoders(main: MonteCarlo) -> Iterator[Figure]:
+    """The paper has no table of this scenario, only the statement that least squares is biased and PC-DIDIM is not."""
+    section = "T4 S3: poor encoders, good filters"
+    ls, pc = (_of(main, "poor", "good", m) for m in ("PC-IDIM-LS", "PC-DIDIM"))
+    off = biased(ls)
+    shown = f"{len(off)} of {len(_KEY)} {', '.join(off)}".rstrip()
+    yield Figure(
+        section, "base values that PC-IDIM-LS has wrong", "'differ significantly'", shown, float(not off), 0.0,
+        f"at least one is {_FAR:g} % and three standard deviations off; no value is printed",
+    )  # fmt: skip
+    yield from _unbiased(section, pc, "'very close'")
+
+
+def biased(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Key base values whose mean is far from the truth, by a share of it and by the scatter of the runs."""
+    return [
+        name
+        for name in _KEY
+        if abs(found[name]["bias_percent"]) > _FAR
+        and abs(found[name]["mean"] - found[name]["truth"]) > 3 * found[name]["std"]
+    ]
+
+
+def _unbiased(section: str, pc: Mapping[str, Mapping[str, float]], published: str) -> Iterator[Figure]:
     for name in ("Izz_link1R", "mx_link2R", "fv_joint6"):
         bias = pc[name]["bias_percent"]
-        yield Figure(section, f"{name}: bias of PC-DIDIM %", "0.1 to 0.7", f"{bias:.2f}", abs(bias), 1.0, "within 1 %")
+        yield Figure(section, f"{name}: bias of PC-DIDIM %", published, f"{bias:.2f}", abs(bias), 1.0, "within 1 %")
 
 
 def _iterations(main: MonteCarlo) -> Iterator[Figure]:
@@ -437,27 +455,24 @@ def _whiteness(seed: int) -> tuple[float, float]:
 
 
 def _torque_errors(main: MonteCarlo) -> Iterator[Figure]:
-    section = "T12 relative torque errors"
-    published = {"good": ("5.1 to 7.2", "5.0 to 7.2"), "bad": ("49 to 63", "11 to 17")}
+    """The paper has torque errors of the real arm only, which `tx40-filters` is compared with."""
+    section = "T12 relative torque errors of the simulated arm, % per joint"
     mean: dict[tuple[str, str], Array] = {}
     for filters in ("good", "bad"):
-        for method, expected in zip(("PC-IDIM-LS", "PC-DIDIM"), published[filters], strict=True):
+        for method in ("PC-IDIM-LS", "PC-DIDIM"):
             mine = main.fits.filter(
                 (pl.col("noise") == "accurate") & (pl.col("filter") == filters) & (pl.col("method") == method)
             )
             errors = np.array([mine[f"error{j}"].mean() for j in range(1, 7)], dtype=float)
             mean[filters, method] = errors
-            shown = ", ".join(f"{e:.1f}" for e in errors)
-            yield Figure(
-                section, f"{filters} filters, {method} %", expected, shown, 0.0, 0.0, f"{_PAPER} measured a real arm"
-            )
-    apart = float(np.abs(mean["good", "PC-IDIM-LS"] - mean["good", "PC-DIDIM"]).max())
-    yield Figure(
-        section, "good filters: difference of the methods", "0.2", f"{apart:.2f}", apart, 0.3, "within 0.3 points"
-    )
+            reason = "for the record: none is published of a simulation"
+            yield Figure(section, f"{filters} filters, {method}", "-", _list(errors), 0.0, 0.0, reason)
     ratio = mean["bad", "PC-IDIM-LS"] / mean["bad", "PC-DIDIM"]
-    shown = ", ".join(f"{x:.1f}" for x in ratio)
     yield Figure(
-        section, "bad filters: PC-IDIM-LS over PC-DIDIM", "3.5 to 4.7", shown, max(0.0, 3.0 - float(ratio.max())), 0.0,
-        "at least 3 on some joint",
+        section, "bad filters: PC-IDIM-LS over PC-DIDIM", "-", _list(ratio), max(0.0, 1.0 - float(ratio.min())), 0.0,
+        "our own bound: noise in the regressor adds to the error of every joint",
     )  # fmt: skip
+
+
+def _list(values: Array) -> str:
+    return ", ".join(f"{x:.1f}" for x in values)

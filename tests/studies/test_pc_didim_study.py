@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -54,12 +55,22 @@ def test_equalities_alone_leave_base_values_where_they_are() -> None:
     assert all(f.name.startswith("equalities alone") for f in figures) and not _bad(figures)
 
 
-def _table(**bias: float) -> dict[str, Any]:
-    return {name: {"bias_percent": value} for name, value in bias.items()}
+def _table(**bias: float) -> dict[str, dict[str, float]]:
+    """Tables of a truth of 100 and a standard deviation of 0.1, biased by so many percent."""
+    given = dict.fromkeys(pc_didim._KEY, 0.0) | bias
+    return {k: {"bias_percent": b, "mean": 100.0 + b, "truth": 100.0, "std": 0.1} for k, b in given.items()}
 
 
-GOOD_LS = _table(Izz_link1R=-24.0, Ia_joint6=-99.0, fv_joint6=-26.0)
-GOOD_PC = _table(Izz_link1R=0.1, mx_link2R=-0.7, fv_joint6=0.9)
+def _found(
+    monkeypatch: pytest.MonkeyPatch, figures: Callable[..., Iterator[Figure]], ls: dict[str, float], pc: dict[str, float]
+) -> list[Figure]:
+    made = {"PC-IDIM-LS": _table(**ls), "PC-DIDIM": _table(**pc)}
+    monkeypatch.setattr(pc_didim, "_of", lambda _main, _noise, _filters, method: made[method])
+    return list(figures(None))
+
+
+LOW = {"Izz_link1R": -24.0, "Ia_joint6": -99.0, "fv_joint6": -26.0}
+RIGHT = {"Izz_link1R": 0.1, "mx_link2R": -0.7, "fv_joint6": 0.9}
 
 
 @pytest.mark.parametrize(
@@ -78,13 +89,41 @@ GOOD_PC = _table(Izz_link1R=0.1, mx_link2R=-0.7, fv_joint6=0.9)
         ({}, {"fv_joint6": float("nan")}, ["fv_joint6: bias of PC-DIDIM %"]),
     ],
 )
-def test_split_fails_where_the_methods_do_not_part(
-    ls: dict[str, float], pc: dict[str, float], failing: list[str]
+def test_table_ii_fails_where_the_methods_do_not_part(
+    ls: dict[str, float], pc: dict[str, float], failing: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Least squares must be low by enough, PC-DIDIM right within 1 %."""
-    figures = list(pc_didim._split("T3", GOOD_LS | _table(**ls), GOOD_PC | _table(**pc)))
+    figures = _found(monkeypatch, pc_didim._badly_filtered, LOW | ls, RIGHT | pc)
     assert [f.name for f in _bad(figures)] == failing
-    assert len(figures) == 6
+    assert [f.published for f in figures] == ["-23.8", "-100", "-26.1", *["0.1 to 0.7"] * 3]
+
+
+@pytest.mark.parametrize(("ls", "ok"), [({"mx_link2R": 7.0}, True), ({"mx_link2R": 4.0}, False), ({}, False)])
+def test_poor_encoders_are_not_compared_with_table_ii(
+    ls: dict[str, float], ok: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The paper prints no value of S3: no figure may show one."""
+    figures = _found(monkeypatch, pc_didim._poor_encoders, ls, RIGHT)
+    assert figures[0].ok is ok and all(f.ok for f in figures[1:])
+    assert not any(c.isdigit() for f in figures for c in f.published)
+
+
+def test_a_bias_within_the_scatter_of_the_runs_is_none() -> None:
+    table = _table(Izz_link1R=-9.0, mx_link2R=6.0)
+    table["mx_link2R"]["std"] = 2.5
+    assert pc_didim.biased(table) == ["Izz_link1R"]
+
+
+def test_torque_errors_of_a_simulation_stand_beside_no_published_one() -> None:
+    """And noise in the regressor that would make the torques better is out."""
+    rows = [
+        {"noise": "accurate", "filter": f, "method": m, **{f"error{j}": e for j in range(1, 7)}}
+        for f, m, e in (
+            ("good", "PC-IDIM-LS", 1.0), ("good", "PC-DIDIM", 1.0), ("bad", "PC-IDIM-LS", 4.0), ("bad", "PC-DIDIM", 5.0)
+        )
+    ]  # fmt: skip
+    figures = list(pc_didim._torque_errors(SimpleNamespace(fits=pl.DataFrame(rows))))  # type: ignore[arg-type]
+    assert {f.published for f in figures} == {"-"} and [f.ok for f in figures] == [True] * 4 + [False]
 
 
 def test_scenarios_are_those_of_the_paper() -> None:
