@@ -27,6 +27,7 @@ sys.modules.setdefault("dynid", front)
 
 from dynid.residual import exact, sparse, torch_backend  # noqa: E402
 from dynid.residual.kernel import Kernel, Part  # noqa: E402
+from dynid.residual.layout import SHAPES  # noqa: E402
 from dynid.residual.noise import Noise  # noqa: E402
 from dynid.residual.problem import Problem  # noqa: E402
 
@@ -114,7 +115,7 @@ def agreement(samples: int, points: int, device: str) -> None:
     reversal = 1 - np.tanh(task.x[:, JOINTS + 1]) ** 2
     linear = 30 * np.column_stack([np.ones(samples), task.x])  # as vague a prior as in the residual models
     worst: dict[str, list[float]] = {}
-    for shape in ("se", "matern32", "matern52"):
+    for shape in SHAPES:
         kernel = Kernel(shape, (Part(columns, shape, True), Part((1, 8), "se", False)))
         for noise, basis in ((Noise(), task.basis), (Noise(0), linear)):
             given = replace(task, kernel=kernel, noise=noise, basis=basis, reversal=reversal)

@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 import dynid
 from dynid.cli.main import app
+from dynid.residual.layout import Shape
 from tests.support import hidden_effects as made
 from tests.support.compare import difference
 
@@ -29,9 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def compensate(folder: Path, *arguments: str) -> Result:
+def compensate(folder: Path, *arguments: str, kernel: str = "own") -> Result:
     where = [str(folder / a) if a.endswith((".csv", ".json", ".npz", "code")) else a for a in arguments]
-    return CliRunner().invoke(app, ["compensate", *where, "--kernel", "own"])
+    return CliRunner().invoke(app, ["compensate", *where, "--kernel", kernel])
 
 
 def test_it_shows_the_gain_and_writes_a_predictor(folder: Path) -> None:
@@ -45,6 +46,25 @@ def test_it_shows_the_gain_and_writes_a_predictor(folder: Path) -> None:
     truth = dynid.inverse_dynamics(made.robot(), q, v, a) + made.hidden(q, v)
     assert np.sqrt(np.mean((predictor.torques(q, v, a) - truth) ** 2)) < 0.3
     assert difference(predictor(q[5], v[5], a[5]), predictor.torques(q[5:6], v[5:6], a[5:6])[0]) < 1e-12
+
+
+def test_kernels_are_named_on_the_command_line(folder: Path) -> None:
+    """A kinked kernel of one length scale reaches the predictor; a word that is none is refused."""
+    given = (
+        "estimate.json",
+        "run0.csv",
+        "run1.csv",
+        "--validate",
+        "run7.csv",
+        "--gp-method",
+        "subset",
+        "--points",
+        "40",
+    )
+    done = compensate(folder, *given, "-o", "kinked.npz", kernel="exponential-iso")
+    assert done.exit_code == 0, done.output
+    assert set(dynid.residual.Predictor.load(folder / "kinked.npz").fields["shape"]) == {Shape.EXPONENTIAL}
+    assert "rational-quadratic-iso" in str(compensate(folder, *given, kernel="cubic").exception)
 
 
 @pytest.mark.slow

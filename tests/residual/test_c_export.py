@@ -33,6 +33,8 @@ CASES: dict[str, dict[str, Any]] = {
     "tx40": {},
     "puma560": {"kernel": "matern32+friction", "noise": "reversal"},
     "twolink": {"kernel": "matern52", "degree": 1},
+    "kinks and tails": {"kernel": "exponential+rational-quadratic-iso", "noise": "reversal"},
+    "rv2sq": {"kernel": "rational-quadratic", "inducing": 20},
     "box2": {"inducing": 20, "degree": 0},
     "iiwa14": {"local": 6, "samples": 200, "periodic": True},
     "wam7": {"missing": tuple(range(7))},
@@ -49,6 +51,7 @@ def robot_of(name: str) -> dynid.Robot:
         "every drive": random_robot(8, 5, drives=True, mimics=1),
         "smooth": random_robot(8, 5, drives=True).with_smooth_coulomb(3.0),
         "no drives": random_robot(9, 4),
+        "kinks and tails": random_robot(10, 5, drives=True),
     }
     if name in trees:
         return trees[name]

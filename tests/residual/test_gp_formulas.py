@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from dynid.errors import DataError
 from dynid.residual import exact, sparse
 from dynid.residual.kernel import parse_kernel
 from dynid.residual.posterior import Block, Posterior, basis_columns
@@ -45,14 +46,17 @@ def covariance(task: Problem, theta: Array, x: Array, z: Array) -> Array:
     for part in task.kernel.parts:
         count = len(part.columns) if part.ard else 1
         amplitude, lengths = np.exp(theta[start]), np.exp(theta[start + 1 : start + 1 + count])
+        powers = np.exp(theta[start + 1 + count]) if part.shape == "rational-quadratic" else np.nan
         r = np.linalg.norm((x[:, None] - z[None])[:, :, list(part.columns)] / lengths, axis=2)
         shape = {
             "se": np.exp(-(r**2) / 2),
             "matern32": (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r),
             "matern52": (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
+            "exponential": np.exp(-r),
+            "rational-quadratic": (1 + r**2 / (2 * powers)) ** -powers,
         }
         out += amplitude**2 * shape[part.shape]
-        start += 1 + count
+        start += 1 + count + (part.shape == "rational-quadratic")
     return out
 
 
@@ -196,11 +200,57 @@ def test_statistics_of_parts_of_the_data_add_up(degree: int) -> None:
 def test_far_from_the_data_the_prior_is_left(kernel: str, make: Callable[[Problem, Array], Posterior]) -> None:
     task = problem(kernel)
     found = make(task, hyper_parameters(task))
-    mean, variance = found.predict(task.x + 1e3)
+    # A rational quadratic falls like a power of the distance alone, here between 1 and 3.
+    far = 1e14 if "rational" in kernel else 1e3
+    mean, variance = found.predict(task.x + far)
     np.testing.assert_allclose(mean, 0.0, atol=1e-12)
     np.testing.assert_allclose(variance, found.prior_variance, rtol=1e-12)
-    np.testing.assert_allclose(found.uncertainty(task.x + 1e3), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found.uncertainty(task.x + far), 1.0, rtol=1e-12)
     assert np.all(found.uncertainty(task.x[:9]) < 0.9)
+
+
+def test_a_rational_quadratic_of_large_power_is_a_squared_exponential() -> None:
+    """To a share of the square of s over the power, and of power 1/2 it is a multiquadric."""
+    many, se = parse_kernel("rational-quadratic", features(), 0), parse_kernel("ard", features(), 0)
+    theta = 0.2 * np.random.default_rng(3).normal(size=se.size) + 0.5
+    x, z = inputs(10, 1), inputs(8, 2)
+    k = se.matrix(theta, x, z)
+    np.testing.assert_allclose(many.matrix(np.append(theta, np.log(1e7)), x, z), k, atol=1e-6)
+    s = -2 * np.log(k / np.exp(2 * theta[0]))
+    found = many.matrix(np.append(theta, np.log(0.5)), x, z)
+    np.testing.assert_allclose(found, np.exp(2 * theta[0]) / np.sqrt(1 + s), rtol=1e-10)
+
+
+def test_an_exponential_has_a_kink_and_no_slope_in_it() -> None:
+    """Samples given twice, or nearly so, leave gradients finite; covariances of near ones keep their digits."""
+    kernel = parse_kernel("exponential", features(), 0)
+    theta = np.zeros(kernel.size)
+    x = inputs(6, 1)
+    near = x.copy()
+    near[:, 0] += 1e-10
+    np.testing.assert_allclose(1 - np.diag(kernel.matrix(theta, x, near)), 1e-10, rtol=1e-4)
+    outer = np.ones((6, 6))
+    for z in (x, near):
+        gradient, places = kernel.gradients(theta, x, z.copy(), outer)
+        own, _ = kernel.gradients(theta, x, None, outer)
+        np.testing.assert_allclose(gradient, own, rtol=1e-6)
+        assert np.all(np.isfinite(places)) and np.abs(places).max() < 10.0
+
+
+@pytest.mark.parametrize("shape", ["matern32", "matern52", "exponential", "rational-quadratic"])
+def test_equal_length_scales_are_one_for_all(shape: str) -> None:
+    many, one = parse_kernel(shape, features(), 0), parse_kernel(f"{shape}-iso", features(), 0)
+    power = [0.4] * (shape == "rational-quadratic")
+    x, z = inputs(10, 1), inputs(8, 2)
+    assert (one.size, many.size) == (2 + len(power), 7 + len(power))
+    k = one.matrix(np.array([0.1, 0.3, *power]), x, z)
+    np.testing.assert_allclose(many.matrix(np.array([0.1, *[0.3] * 6, *power]), x, z), k, rtol=1e-12)
+
+
+def test_words_that_are_no_kernel_are_refused_with_those_that_are() -> None:
+    for word in ("cubic", "se-iso", "ard-iso", "own-iso", "rational_quadratic", ""):
+        with pytest.raises(DataError, match=r"unknown kernel.*exponential.*rational-quadratic-iso.*own"):
+            parse_kernel(f"se+{word}", features(), 0)
 
 
 def test_chosen_points_are_those_of_largest_variance_left() -> None:

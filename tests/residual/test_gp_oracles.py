@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.residual import exact, sparse
+from dynid.residual.kernel import Part
 from dynid.residual.problem import Problem
 from tests.support.gp_cases import (
     DEGREES,
@@ -41,14 +42,30 @@ GPY_JITTER = 1e-8
 VAGUE = 30.0**2
 
 
+def gpy_part(part: Part, t: Array) -> Any:
+    """GPy's kernel; its rational quadratic has no power beside the length scale, which takes the root of it here."""
+    shapes = {"se": GPy.kern.RBF, "matern32": GPy.kern.Matern32, "matern52": GPy.kern.Matern52}
+    shapes |= {"exponential": GPy.kern.Exponential, "rational-quadratic": GPy.kern.RatQuad}
+    lengths, more = np.exp(t[1 : 1 + part.scales]), {}
+    if part.shape == "rational-quadratic":
+        lengths, more = lengths * np.exp(t[-1] / 2), {"power": np.exp(t[-1])}
+    columns = list(part.columns)
+    return shapes[part.shape](len(columns), np.exp(2 * t[0]), lengths, ARD=part.ard, active_dims=columns, **more)
+
+
+def gpy_slopes(p: Any) -> Array:
+    """Gradient of one of GPy's kernels over the logarithms of ours."""
+    lengths = p.lengthscale.values * p.lengthscale.gradient
+    slopes = np.append(2 * p.variance.values * p.variance.gradient, lengths)
+    if isinstance(p, GPy.kern.RatQuad):
+        slopes = np.append(slopes, p.power.values * p.power.gradient + 0.5 * lengths.sum())
+    return slopes
+
+
 def gpy_kernel(task: Problem, theta: Array) -> Any:
     """GPy's sum, with the basis as a bias and a linear kernel after the parts."""
-    shapes = {"se": GPy.kern.RBF, "matern32": GPy.kern.Matern32, "matern52": GPy.kern.Matern52}
     parts = [
-        shapes[part.shape](
-            len(part.columns), np.exp(2 * t[0]), np.exp(t[1:]), ARD=part.ard, active_dims=list(part.columns)
-        )
-        for part, t in zip(task.kernel.parts, task.kernel.split(task.split(theta)[0]), strict=True)
+        gpy_part(part, t) for part, t in zip(task.kernel.parts, task.kernel.split(task.split(theta)[0]), strict=True)
     ]
     d = task.x.shape[1]
     extra = [GPy.kern.Bias(d, VAGUE)] * (task.basis.shape[1] > 0)
@@ -63,10 +80,7 @@ def logarithmic(task: Problem, theta: Array, model: Any, per_sample: Array) -> A
     """GPy's gradients over variances and lengths as ours over logarithms; of the noise by the chain rule."""
     count = len(task.kernel.parts)
     parts = [model.kern] if isinstance(model.kern, GPy.kern.src.stationary.Stationary) else model.kern.parts[:count]
-    pieces = [
-        np.append(2 * p.variance.values * p.variance.gradient, p.lengthscale.values * p.lengthscale.gradient)
-        for p in parts
-    ]
+    pieces = [gpy_slopes(p) for p in parts]
     noise = task.noise_variance(task.split(theta)[1])
     columns = [2 * noise, 2 * noise * task.reversal][: task.noise.size]
     return np.concatenate([*pieces, [per_sample @ c for c in columns]])
@@ -155,7 +169,11 @@ def test_bound_is_that_of_gpys_sparse_regression(kernel: str, noise: str, own: b
     np.testing.assert_allclose(found[1], np.ravel(variance), atol=1e-7)
 
 
-@pytest.mark.parametrize("kernel", ["se", "ard", "matern32", "matern52", "matern32+se"])
+# Its rational quadratic has one length scale.
+SKLEARN = ["se", "ard", "matern32", "matern52", "matern32+se", "exponential", "exponential-iso+rational-quadratic-iso"]
+
+
+@pytest.mark.parametrize("kernel", SKLEARN)
 @both_noises
 def test_exact_process_is_that_of_scikit_learn(kernel: str, noise: str) -> None:
     gp = pytest.importorskip("sklearn.gaussian_process", reason="scikit-learn is not installed")
@@ -163,12 +181,17 @@ def test_exact_process_is_that_of_scikit_learn(kernel: str, noise: str) -> None:
     theta, x = hyper_parameters(task), inputs(20, 7)
     seen = list(task.kernel.parts[0].columns)  # scikit-learn's kernels see all columns they are given
     whole: Any = None
+    order: list[int] = []  # places of its hyper-parameters, which stand by name, in ours
     for part, t in zip(task.kernel.parts, task.kernel.split(task.split(theta)[0]), strict=True):
-        lengths = np.exp(t[1:]) if part.ard else float(np.exp(t[1]))
+        lengths, start = np.exp(t[1:]) if part.ard else float(np.exp(t[1])), len(order)
+        order += range(start, start + part.size)
         if part.shape == "se":
             shape = gp.kernels.RBF(lengths)
+        elif part.shape == "rational-quadratic":
+            shape = gp.kernels.RationalQuadratic(lengths, alpha=np.exp(t[2]))
+            order[start + 1 :] = [start + 2, start + 1]
         else:
-            shape = gp.kernels.Matern(lengths, nu=1.5 if part.shape == "matern32" else 2.5)
+            shape = gp.kernels.Matern(lengths, nu={"exponential": 0.5, "matern32": 1.5, "matern52": 2.5}[part.shape])
         product = gp.kernels.ConstantKernel(np.exp(2 * t[0])) * shape
         whole = product if whole is None else whole + product
     scatter = task.noise_variance(task.split(theta)[1])
@@ -178,7 +201,7 @@ def test_exact_process_is_that_of_scikit_learn(kernel: str, noise: str) -> None:
     assert value == pytest.approx(expected, rel=1e-10)
     starts = np.cumsum([0, *(part.size for part in task.kernel.parts)])[:-1]
     slopes[starts] *= 2  # over the logarithm of the variance, ours over that of the amplitude
-    np.testing.assert_allclose(gradient[: task.kernel.size], slopes, atol=1e-10 * np.abs(slopes).max())
+    np.testing.assert_allclose(gradient[order], slopes, atol=1e-10 * np.abs(slopes).max())
     mean, std = model.predict(x[:, seen], return_std=True)
     found = exact_posterior(task, theta).predict(x)
     np.testing.assert_allclose(found[0], mean, atol=1e-10)

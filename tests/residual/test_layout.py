@@ -74,7 +74,7 @@ def test_c_code_uses_every_field_and_every_constant() -> None:
     capitals = set(re.findall(r"\b[A-Z][A-Z0-9_]*\b", code(TEMPLATE))) - OTHER_WORDS
     assert capitals <= declared
     # Of shapes the last and of drive terms the linear ones are default cases.
-    assert declared - capitals == {"SHAPE_MATERN52", "TERM_VISCOUS"}
+    assert declared - capitals == {"SHAPE_RATIONAL_QUADRATIC", "TERM_VISCOUS"}
 
 
 def test_c_constants_have_the_values_of_the_kernels() -> None:

@@ -33,6 +33,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "a length scale per column": {"kernel": "ard"},
     "matern and friction, noise at reversal": {"kernel": "matern32+friction", "noise": "reversal"},
     "matern 5/2 with a linear basis": {"kernel": "matern52", "degree": 1},
+    "exponential and friction, noise at reversal": {"kernel": "exponential+friction", "noise": "reversal"},
+    "rational quadratic with a linear basis": {"kernel": "rational-quadratic", "degree": 1},
+    "rational quadratic, exponential, matern of one length scale": {
+        "kernel": "rational-quadratic-iso+exponential-iso+matern52-iso",
+        "inducing": 40,
+    },
+    "two local models of an exponential": {"kernel": "exponential-iso", "local": 2},
     "a constant": {"degree": 0},
     "more points than one chunk": {"samples": 300},
     "inducing points": {"inducing": 40},

@@ -20,7 +20,7 @@ from dynid.residual.training import Training
 from dynid.signals.settings import Signals
 from tests.support import hidden_effects
 from tests.support.gantry import gantry
-from tests.support.made_residuals import made_residual
+from tests.support.made_residuals import made_residual, motion
 from tests.support.saved_fields import assert_no_defaults, assert_same_fields
 from tests.support.synthetic import EXACT, record
 
@@ -100,6 +100,19 @@ def test_every_field_of_a_fitted_residual_is_saved(tmp_path: Path) -> None:
     )
     found.save(tmp_path / "residual.npz")
     assert_same_fields(Residual.load(tmp_path / "residual.npz", hidden_effects.estimate().robot), found)
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "rational-quadratic-iso+exponential-iso", "rational-quadratic"])
+def test_kernels_are_saved_by_name_and_predict_the_same(kernel: str, tmp_path: Path) -> None:
+    """The residual, and the predictor made of it and loaded from its own file."""
+    saved = made_residual(dynid.load_robot("twolink"), 40, kernel=kernel)
+    saved.save(tmp_path / "residual.npz")
+    back = Residual.load(tmp_path / "residual.npz")
+    assert_same_fields(back, saved)
+    back.predictor().save(tmp_path / "predictor.npz")
+    query = motion(saved.robot, 10, 5)
+    torque = Predictor.load(tmp_path / "predictor.npz").torques(*query)
+    np.testing.assert_allclose(torque, saved.predict(*query).torque, rtol=1e-9, atol=1e-9)
 
 
 def test_every_field_of_a_predictor_is_saved(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -61,11 +62,9 @@ def _table(**bias: float) -> dict[str, dict[str, float]]:
     return {k: {"bias_percent": b, "mean": 100.0 + b, "truth": 100.0, "std": 0.1} for k, b in given.items()}
 
 
-def _found(
-    monkeypatch: pytest.MonkeyPatch, figures: Callable[..., Iterator[Figure]], ls: dict[str, float], pc: dict[str, float]
-) -> list[Figure]:
+def _found(patch: pytest.MonkeyPatch, figures: Callable[..., Iterator[Figure]], ls: Any, pc: Any) -> list[Figure]:
     made = {"PC-IDIM-LS": _table(**ls), "PC-DIDIM": _table(**pc)}
-    monkeypatch.setattr(pc_didim, "_of", lambda _main, _noise, _filters, method: made[method])
+    patch.setattr(pc_didim, "_of", lambda _main, _noise, _filters, method: made[method])
     return list(figures(None))
 
 

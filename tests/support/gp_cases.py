@@ -15,6 +15,7 @@ from dynid.residual.problem import Problem
 Array = NDArray[np.float64]
 
 KERNELS = ["se", "ard", "matern32", "matern52", "friction", "ard+friction", "matern32+se", "matern52+matern32"]
+KERNELS += ["exponential", "rational-quadratic", "matern52-iso", "exponential-iso+rational-quadratic-iso+se"]
 NOISES = ["even", "reversal"]
 DEGREES = [-1, 0, 1]
 

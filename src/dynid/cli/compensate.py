@@ -36,7 +36,11 @@ def compensate(
         typer.Option("-o", "--output", help="A predictor (.npz), or a folder for its C code (no suffix)."),
     ] = None,
     kernel: Annotated[
-        str, typer.Option(help="se, ard, matern32, matern52, friction, own, load, joined by +; auto chooses.")
+        str,
+        typer.Option(
+            help="se, ard, matern32, matern52, exponential, rational-quadratic (the last four also with -iso), "
+            "friction, own, load, joined by +; auto chooses."
+        ),
     ] = "auto",
     gp_method: Annotated[str, typer.Option(help="auto, exact, subset, sparse or local.")] = "auto",
     points: Annotated[

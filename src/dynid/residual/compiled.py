@@ -1,6 +1,6 @@
 """Kernels of a predictor: rigid inverse dynamics, covariances to all points, mean, variance, fading."""
 
-from math import cos, exp, sin, sqrt, tanh
+from math import cos, exp, log1p, sin, sqrt, tanh
 from typing import NamedTuple
 
 import numpy as np
@@ -157,7 +157,7 @@ def _distances(t, squares, s, p, count):
 
 
 @step
-def _covariances(shape, amplitude, s, k, count):
+def _covariances(shape, amplitude, power, s, k, count):
     """Add a part's covariances at distances s to k."""
     if shape == Shape.SE:
         for i in range(count):
@@ -166,10 +166,16 @@ def _covariances(shape, amplitude, s, k, count):
         for i in range(count):
             r = sqrt(3.0 * s[i])
             k[i] += amplitude * (1.0 + r) * decay(r)
-    else:
+    elif shape == Shape.MATERN52:
         for i in range(count):
             r = sqrt(5.0 * s[i])
             k[i] += amplitude * (1.0 + r + r * r / 3.0) * decay(r)
+    elif shape == Shape.EXPONENTIAL:
+        for i in range(count):
+            k[i] += amplitude * decay(sqrt(s[i]))
+    elif shape == Shape.RATIONAL_QUADRATIC:
+        for i in range(count):
+            k[i] += amplitude * decay(power * log1p(s[i] / (2.0 * power)))
 
 
 @step
@@ -213,7 +219,8 @@ def _set_means(t, w, g):
                     k[i] = 0.0
                 for p in range(_at(t, F.PART_START, j), _at(t, F.PART_START, j + 1)):
                     _distances(t, w.squares, w.s, p, count)
-                    _covariances(_at(t, F.SHAPE, p), _number(t, F.AMPLITUDE, p), w.s, k, count)
+                    amplitude, power = _number(t, F.AMPLITUDE, p), _number(t, F.POWER, p)
+                    _covariances(_at(t, F.SHAPE, p), amplitude, power, w.s, k, count)
                 w.mean[b] += _product(_piece(t, F.WEIGHTS, start, count), k, count)
 
 

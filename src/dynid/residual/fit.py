@@ -64,8 +64,10 @@ def fit_residual(
     data : Recording or TorqueRows
         Recorded motion and torques. A recording is processed with the signal settings of the estimate.
     kernel : str or sequence of str
-        Covariance function, in words joined by "+": "se", "ard", "matern32" and "matern52" depend on the motion of all
-        joints; "friction", "own" and "load" on that of the joint itself (see the page on residuals). Of several, given
+        Covariance function, in words joined by "+": "se", "ard", "matern32", "matern52", "exponential" and
+        "rational-quadratic" depend on the motion of all joints, the last four with one length scale per column, or with
+        one for all as "matern32-iso" etc.; "friction", "own" and "load" on that of the joint itself (see the page on
+        residuals). Of several, given
         simplest first, cross-validation chooses one per joint. "auto" chooses from friction, own, load, se, ard and
         ard+own, with a single run from the first four. Where there is a choice, a joint whose held-out error does not
         fall keeps its rigid torque, and the others scale the learned torque by what held-out data support.

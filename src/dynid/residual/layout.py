@@ -28,9 +28,11 @@ class Shape(IntEnum):
     SE = 0
     MATERN32 = 1
     MATERN52 = 2
+    EXPONENTIAL = 3
+    RATIONAL_QUADRATIC = 4
 
 
-SHAPES = tuple(shape.name.lower() for shape in Shape)
+SHAPES = tuple(shape.name.lower().replace("_", "-") for shape in Shape)
 
 
 class Flag(IntEnum):
@@ -117,14 +119,15 @@ class Field(IntEnum):
     # Kernel parts.
     AMPLITUDE = 54  # (p,) squared
     INVERSE_SQUARED_LENGTH = 55  # one per entry of COLUMN
+    POWER = 56  # (p,) of a rational quadratic
     # Blocks.
-    BLOCK_CENTER = 56  # (b, d)
-    POINTS = 57
-    WEIGHTS = 58
-    COEFFICIENTS = 59
-    BASIS_ROOT = 60  # root of the covariance of the basis coefficients
-    FACTORS = 61
-    NUMBERS_END = 62  # no field: where the last field ends
+    BLOCK_CENTER = 57  # (b, d)
+    POINTS = 58
+    WEIGHTS = 59
+    COEFFICIENTS = 60
+    BASIS_ROOT = 61  # root of the covariance of the basis coefficients
+    FACTORS = 62
+    NUMBERS_END = 63  # no field: where the last field ends
 
 
 FIELDS = {field.name.lower(): field for field in Field if field not in (Field.INTEGERS_END, Field.NUMBERS_END)}

@@ -20,7 +20,7 @@ __all__ = ["Predictor"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid predictor 3"
+_FORMAT = "dynid predictor 4"
 
 
 class Predictor:

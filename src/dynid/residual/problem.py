@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 
 _LENGTHS = (0.03, 300.0)
 _AMPLITUDES = (1e-3, 30.0)
+_POWERS = (0.1, 100.0)  # of a rational quadratic; beyond it is a squared exponential
 _NOISES = (3e-3, 3.0)
 _REVERSALS = (-3.0, 3.0)
 
@@ -66,15 +67,15 @@ class Problem:
         """Ranges of the hyper-parameters, as logarithms."""
         out = []
         for part in self.kernel.parts:
-            out += [_AMPLITUDES] + [_LENGTHS] * (part.size - 1)
+            out += [_AMPLITUDES] + [_LENGTHS] * part.scales + [_POWERS] * part.has_power
         out.append(_NOISES)
         logs = [(float(np.log(a)), float(np.log(b))) for a, b in out]
         return logs + [_REVERSALS] * (self.noise.size - 1)
 
     def start(self) -> Array:
-        """Initial hyper-parameters: half of the variance in the kernel, long length scales, the rest noise."""
+        """Initial hyper-parameters: half of the variance in the kernel, long length scales, power 1, the rest noise."""
         theta = []
         for part in self.kernel.parts:
             theta += [np.log(0.7 / np.sqrt(len(self.kernel.parts)))]
-            theta += [np.log(np.sqrt(len(part.columns)))] * (part.size - 1)
+            theta += [np.log(np.sqrt(len(part.columns)))] * part.scales + [0.0] * part.has_power
         return np.array([*theta, np.log(0.5), *[0.0] * (self.noise.size - 1)])

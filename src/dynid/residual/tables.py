@@ -62,7 +62,7 @@ def fault(f: Fields) -> str | None:
         **dict.fromkeys(("periodic", "velocity_scale", "noise_column", "output_scale", "prior_variance"), n),
         **dict.fromkeys(("trust", "bound", "variance_factor"), n),
         "noise": 2 * n,
-        "center": 3 * n + n + int(np.count_nonzero(f["periodic"])), "amplitude": parts,
+        "center": 3 * n + n + int(np.count_nonzero(f["periodic"])), "amplitude": parts, "power": parts,
         "edge": n * d, **dict.fromkeys(("scale", "low", "high"), d),
         "inverse_squared_length": f["column"].size, "joint": blocks, "triangular": blocks, "block_center": d * blocks,
         "set_block": blocks,
@@ -88,6 +88,8 @@ def fault(f: Fields) -> str | None:
     for name, end in ranges.items():
         if np.any(f[name] < (-1 if name == "noise_column" else 0)) or np.any(f[name] >= end):
             return f"'{name}' is out of range"
+    if np.any(f["power"] <= 0):
+        return "'power' is not positive"
     return _block_fault(f)
 
 
@@ -177,6 +179,7 @@ def _learned(residual: Residual, variance: bool, rank: int) -> Fields:
         "column": np.array([c for part, _ in parts for c in part.columns], np.int64),
         "amplitude": np.array([np.exp(2 * theta[0]) for _, theta in parts]),
         "inverse_squared_length": _flat(1 / part.lengths(theta) ** 2 for part, theta in parts),
+        "power": np.array([part.power(theta) for part, theta in parts]),
     }
     blocks = [(p, block) for p in known for block in p.blocks]
     factors = [_factor(p, block, rank) if variance else _NO_FACTOR for p, block in blocks]

@@ -14,15 +14,17 @@ import gpytorch
 import numpy as np
 import torch
 from gpytorch.constraints import Positive
-from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel, RQKernel, ScaleKernel
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
 __all__ = ["Data", "Found", "bound", "fit_hyper_parameters", "log_likelihood", "predict"]
 
 Array = NDArray[np.float64]
-# Columns, shape ("se", "matern32" or "matern52") and whether each column has a length scale of its own.
+# Columns, shape ("se", "rational-quadratic" or one of _ORDERS) and whether each column has a length scale of its own.
 Part = tuple[Sequence[int], str, bool]
+# Orders of the Matern shapes.
+_ORDERS = {"exponential": 0.5, "matern32": 1.5, "matern52": 2.5}
 
 # Added to the diagonal of the points' own covariance, as a share of it; the same as in `sparse`.
 _JITTER = 1e-8
@@ -60,7 +62,7 @@ class Data:
     @property
     def size(self) -> int:
         """Hyper-parameters: those of the parts, log noise, and its rise at reversals where those are given."""
-        kernel = sum(1 + (len(columns) if ard else 1) for columns, _, ard in self.parts)
+        kernel = sum(1 + _scales(columns, ard) + _has_power(shape) for columns, shape, ard in self.parts)
         return kernel + (1 if self.reversal is None else 2)
 
     def rows(self, index: slice) -> Data:
@@ -93,7 +95,9 @@ def fit_hyper_parameters(
     reversal: ArrayLike | None = None, bounds: Sequence[tuple[float, float]] | None = None,
     optimiser: str = "lbfgs", rate: float = 0.05, move_points: bool = False, chunk: int = _CHUNK,
 ) -> Found:  # fmt: skip
-    """Hyper-parameters of largest likelihood, from the start `theta`: log amplitude, log length scales, log noise.
+    """Hyper-parameters of largest likelihood, from the start `theta`: those of the parts, then log noise.
+
+    A part has a log amplitude, log length scales and, if it is a rational quadratic, a log power.
 
     `method` "exact" maximises the log marginal likelihood, "sparse" its lower bound with inducing `points` (m, d).
     `optimiser` "lbfgs" makes at most `max_iterations` quasi-Newton iterations, "adam" exactly that many at a learning
@@ -263,10 +267,9 @@ def _covariance(data: Data, theta: Any) -> tuple[Any, Callable[[Data], Any]]:
     """GPyTorch's kernel and the variance of the noise as functions of a tensor of hyper-parameters."""
     kernels, i = [], 0
     for columns, shape, ard in data.parts:
-        size = len(columns) if ard else 1
-        logs = theta[i + 1 : i + 1 + size]
-        kernels.append(_part(columns, shape, ard, theta[i], logs))
-        i += 1 + size
+        end = i + 1 + _scales(columns, ard)
+        kernels.append(_part(columns, shape, ard, theta[i], theta[i + 1 : end], theta[end : end + 1]))
+        i = end + _has_power(shape)
     noise = theta[i:]
 
     def variance(some: Data) -> Any:
@@ -277,7 +280,17 @@ def _covariance(data: Data, theta: Any) -> tuple[Any, Callable[[Data], Any]]:
     return kernels[0] if len(kernels) == 1 else AdditiveKernel(*kernels), variance
 
 
-def _part(columns: Sequence[int], shape: str, ard: bool, amplitude: Any, lengths: Any) -> Any:
+def _scales(columns: Sequence[int], ard: bool) -> int:
+    """Number of length scales of a part."""
+    return len(columns) if ard else 1
+
+
+def _has_power(shape: str) -> bool:
+    """Whether the last hyper-parameter of a part is its power."""
+    return shape == "rational-quadratic"
+
+
+def _part(columns: Sequence[int], shape: str, ard: bool, amplitude: Any, lengths: Any, power: Any) -> Any:
     options = {
         "ard_num_dims": len(columns) if ard else None,
         "active_dims": tuple(columns),
@@ -285,14 +298,19 @@ def _part(columns: Sequence[int], shape: str, ard: bool, amplitude: Any, lengths
     }
     if shape == "se":
         base = RBFKernel(**options)
-    elif shape in ("matern32", "matern52"):
-        base = MaternKernel(nu=1.5 if shape == "matern32" else 2.5, **options)
+    elif shape in _ORDERS:
+        base = MaternKernel(nu=_ORDERS[shape], **options)
+    elif _has_power(shape):
+        base = RQKernel(alpha_constraint=Positive(torch.exp, torch.log), **options)
     else:
-        raise ValueError(f"unknown shape '{shape}': use se, matern32 or matern52")
+        raise ValueError(f"unknown shape '{shape}': use se, rational-quadratic, {', '.join(_ORDERS)}")
     scaled = ScaleKernel(base, outputscale_constraint=Positive(torch.exp, torch.log)).to(lengths)
     # Pieces of one tensor take the place of the modules' own parameters, so that its gradient is that of `Problem`.
     del base.raw_lengthscale, scaled.raw_outputscale
     base.raw_lengthscale, scaled.raw_outputscale = lengths[None], 2 * amplitude
+    if _has_power(shape):
+        del base.raw_alpha
+        base.raw_alpha = power
     return scaled
 
 

@@ -266,9 +266,13 @@ static void covariances(int b, int low, int count)
             } else if (shape[p] == SHAPE_MATERN32) {
                 const double u = sqrt(3.0 * s);
                 g = (1.0 + u) * exp(-u);
-            } else {
+            } else if (shape[p] == SHAPE_MATERN52) {
                 const double u = sqrt(5.0 * s);
                 g = (1.0 + u + u * u / 3.0) * exp(-u);
+            } else if (shape[p] == SHAPE_EXPONENTIAL) {
+                g = exp(-sqrt(s));
+            } else {
+                g = exp(-power[p] * log1p(s / (2.0 * power[p])));
             }
             out[i] += amplitude[p] * g;
         }
