@@ -65,7 +65,10 @@ def read_in_child(
     try:
         code, words = _start(given, _PATIENCE * seconds)
     except subprocess.TimeoutExpired:
-        raise error(f"{path.name} is damaged: its reader was ended after {_PATIENCE * seconds} s") from None
+        raise error(
+            f"{path.name}: its reader was ended after {_PATIENCE * seconds} s: it is damaged, or the computer too "
+            "busy; set DYNID_MAX_READER_SECONDS to a larger number"
+        ) from None
     except OSError as problem:
         raise error(f"{path.name}: the process that reads it cannot be started: {problem.strerror}") from None
     try:
