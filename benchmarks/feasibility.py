@@ -21,6 +21,9 @@ from threadpoolctl import threadpool_limits
 import dynid
 import dynid.robot
 from dynid.excitation.fourier import random_fourier
+from dynid.feasibility.baselines.nonlinear import nonlinear_fit
+from dynid.feasibility.baselines.point_mass import point_mass_fit
+from dynid.feasibility.baselines.result import body_columns, signed_columns
 from dynid.feasibility.constraints import Inertia, link_scales
 from dynid.feasibility.fit import fit
 from dynid.feasibility.queries import nearest_feasible
@@ -30,9 +33,6 @@ from dynid.parameters.base import base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.inertia import inertia_from_com, inertia_to_pseudo
 from dynid.signals.settings import Signals
-from studies.baselines.nonlinear import nonlinear_fit
-from studies.baselines.point_mass import point_mass_fit
-from studies.baselines.result import body_columns, signed_columns
 
 Array = NDArray[np.float64]
 

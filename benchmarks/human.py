@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import dynid
 from dynid.excitation.fourier import random_fourier
+from dynid.feasibility.baselines.result import body_columns
 from dynid.feasibility.constraints import Inertia, Mass, link_scales
 from dynid.feasibility.fit import fit
 from dynid.feasibility.sets import feasible_set
@@ -28,7 +29,6 @@ from dynid.recording.recording import Recording, Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.signals.settings import Signals
-from studies.baselines.result import body_columns
 from studies.reproduce.study import data_folder
 
 Array = NDArray[np.float64]

@@ -1,1 +1,1 @@
-"""Reproductions of published figures, the benchmark of estimators, and baselines; in a checkout, not in the wheel."""
+"""Reproductions of published figures and the benchmark of estimators; in a checkout, not in the wheel."""

@@ -19,13 +19,13 @@ from scipy.spatial.transform import Rotation
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.feasibility.constraints import Constraint, Mass
 from dynid.feasibility.mirror import Symmetry
-from dynid.feasibility.sets import feasible_set
 from dynid.human.prior import with_anthropometric_prior
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import state
 from dynid.identification.pipeline import identify
 from dynid.recording.recording import Recording, Run
 from dynid.recording.wrench import WrenchSensor
+from dynid.robot.consistency import link_violations
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.manifold import resample_poses
@@ -196,7 +196,7 @@ def _predictions(part: Halves, estimate: Estimate) -> Iterator[Figure]:
     yield number(_SECTION, "mass: plate, last third; given from the rest, kg", plate, part.mass, 0.01 * plate, "1 %")
     free = identified(part, known=False)
     yield number(_SECTION, "mass: plate, last third; identified, kg", plate, _mass(free), 0.01 * plate, "1 %")
-    broken = feasible_set(robot, "full").violations(found, 1e-7)
+    broken = link_violations(robot, found)
     count = len(robot.parameter_links)
     yield Figure(_SECTION, "feasible bodies", "37", f"{count - len(broken)}", len(broken) + abs(count - 37), 0, "all")
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.feasibility.baselines.sanity import rule_list, tensor_entries, violated_rules
 from dynid.feasibility.constraints import Inertia, Notion
 from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
-from studies.baselines.sanity import rule_list, tensor_entries, violated_rules
 from studies.reproduce.study import Figure, number, published
 
 __all__ = ["figures"]

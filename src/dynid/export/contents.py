@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.consistency import drive_violations, link_violations
 from dynid.robot.drives import DriveTerm, TermKind
-from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
+from dynid.robot.inertia import inertia_to_com, inertia_to_spatial
 from dynid.robot.model import Robot
 from dynid.robot.spatial import clean
 
@@ -32,7 +33,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _APART = 0.2
-_ROUNDING = 1e-9  # N m, N m s/rad and kg m2: what a fit of exact data leaves of a term that is not there
 
 
 # -- numbers -----------------------------------------------------------------------------------------
@@ -72,24 +72,20 @@ def body_values(pi: Array, link: str, words: str) -> tuple[float, Array, Array]:
 
 def infeasible_links(robot: Robot) -> list[str]:
     """Links that break the laws of physics, in words. One without mass and inertia breaks none."""
-    out = []
-    for i in robot.parameter_links:
-        link = robot.links[i]
-        broken = inertia_violations(link.inertia) if np.any(link.inertia) else []
-        if broken:
-            out.append(f"link '{link.name}' is not physically consistent: {'; '.join(broken)}")
-    return out
+    found = link_violations(robot, robot.parameters)
+    return [f"link '{name}' is not physically consistent: {'; '.join(laws)}" for name, laws in found.items()]
 
 
 def infeasible_drives(robot: Robot) -> list[str]:
-    """Friction coefficients and rotor inertias below zero, in words."""
-    out = []
-    for term in robot.drives:
-        if term.dissipates and term.value < -_ROUNDING:
-            side = "motor" if term.motor else "joint"
-            out.append(
-                f"{side} '{term.shaft}' is not physically consistent: {term.name} = {term.value:.4g} is negative"
-            )
+    """Friction coefficients and rotor inertias below zero, alone or together where they are coupled, in words."""
+    terms, out = {t.name: t for t in robot.drives}, []
+    for name, words in drive_violations(robot, robot.parameters).items():
+        if name in terms:
+            side, value = "motor" if terms[name].motor else "joint", terms[name].value
+            what = f"{side} '{terms[name].shaft}' is not physically consistent: {name} = {value:.4g} is negative"
+        else:
+            what = f"{name} are not physically consistent: {words}"
+        out.append(what)
     return out
 
 

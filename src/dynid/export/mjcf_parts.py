@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dynid.errors import ModelError
 from dynid.export.contents import lost_drives, number, numbers_text, own_term, plain_joint_terms
 from dynid.robot.drives import TermKind
-from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations
+from dynid.robot.inertia import consistency_room, inertia_to_com, inertia_to_spatial, inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint
 from dynid.robot.spatial import clean
@@ -35,11 +35,9 @@ def inertial_attributes(pi: Array, name: str, warnings: list[str]) -> dict[str, 
         mass, com, tensor = np.asarray(_LEAST), np.zeros(3), inertia_to_spatial(pi)[3:, 3:]
     else:
         mass, com, tensor = inertia_to_com(pi)
-    principal = np.linalg.eigvalsh(tensor)
     # MuJoCo wants positive principal values, the largest no more than the sum of the others, to the last bit.
-    room = min(principal[0], principal[0] + principal[1] - principal[2])
+    principal, room, rounding = consistency_room(pi)
     short = _LEAST * max(1.0, principal[2]) - room
-    rounding = _LEAST + 1e-10 * np.abs(principal).max() + 1e-12 * np.abs(pi[4:]).max()
     if mass < 0 or room < -rounding:
         laws = "; ".join(inertia_violations(pi))
         warnings.append(f"{where} is not physically consistent, MuJoCo will not load it: {laws}")

@@ -1,3 +1,4 @@
+from . import baselines as baselines
 from . import constraints as constraints
 from .center import analytic_center as analytic_center
 from .certificate import Certificate as Certificate

@@ -13,6 +13,7 @@ from dynid.feasibility.certificate import cone_scale
 from dynid.feasibility.cone import Block, ConeSolution
 from dynid.feasibility.conflict import explain_conflict
 from dynid.feasibility.metrics import Metric, add_distance
+from dynid.feasibility.restore import Restored, restored
 from dynid.feasibility.sets import FeasibleSet
 
 __all__ = ["Fit", "closest", "fit", "fit_near_prior"]
@@ -65,6 +66,9 @@ class Fit:
     feasible: FeasibleSet
     best: Array | None = None
     failed: tuple[float, ...] = ()
+    outside: float = 0.0
+    restoring: float = 0.0
+    inside: bool = True
 
     @property
     def visible(self) -> bool:
@@ -206,8 +210,24 @@ def _solved(feasible: FeasibleSet, found: ConeSolution, R: Array, z: Array, weig
         raise DynidError(
             f"{what} violates a constraint by {outside:.1e}, although {found.solver} reports that it is solved"
         )
-    pi = found.x[: feasible.size]
-    return Fit(pi, 0.5 * float(np.sum((R @ found.x[: R.shape[1]] - z) ** 2)), weight, found, feasible)
+    return _restored_fit(feasible, found, restored(feasible, unknowns), R, z, weight)
+
+
+def _restored_fit(feasible: FeasibleSet, found: ConeSolution, last: Restored, R: Array, z: Array, weight: float) -> Fit:
+    """The fit with unknowns that were moved inside, which the solution then has too."""
+    ended = found.x
+    x = np.concatenate([last.x, ended[len(last.x) :]])
+    before, cost = (0.5 * float(np.sum((R @ u[: R.shape[1]] - z) ** 2)) for u in (ended, x))
+    return Fit(
+        parameters=x[: feasible.size],
+        cost=cost,
+        weight=weight,
+        solution=replace(found, x=x, objective=found.objective + cost - before),
+        feasible=feasible,
+        outside=last.before,
+        restoring=cost - before,
+        inside=last.after == 0,
+    )
 
 
 def _outside(block: Block, x: Array) -> float:

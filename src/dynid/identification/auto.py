@@ -39,6 +39,7 @@ from dynid.identification.drive_terms import (
     widened,
     with_laws,
 )
+from dynid.identification.estimators.feasible import boundary_notes
 from dynid.identification.estimators.options import BodyOptions, KnownMasses, check_choice, known_masses
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import default_channels
@@ -249,7 +250,8 @@ def _solution(found: Learned, options: AutoOptions, laws: Sequence[VelocityLaw],
     solved, K = mode.solution.status == "solved", seen.base.matrix
     found = inside(found, mode.parameters) if tempered else found
     root = found.standard_root
-    notes = [*found.prior.bodies.notes(), *(() if box is None else box.notes), *_notes(found, laws), *wall_notes(walls)]
+    notes = [*found.prior.bodies.notes(), *(() if box is None else box.notes), *_notes(found, laws)]
+    notes += [*wall_notes(walls), *boundary_notes(mode)]
     return Solution(
         beta=K @ mode.parameters,
         covariance=found.base_root @ found.base_root.T,

@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from dynid.assessment.model.physical import Audit, link_violations
+from dynid.assessment.model.physical import Audit
 from dynid.parameters.base import BaseParameters
 from dynid.report.page import page
+from dynid.robot.consistency import link_violations
 from dynid.robot.drives import DRIVE_SYMBOLS
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.robot.model import Robot
@@ -65,7 +66,7 @@ def inspection_data(robot: Robot, base: BaseParameters, audit: Audit | None = No
         ],
         "method": base.method,
         "gap": finite(base.gap),
-        "inconsistent_links": link_violations(robot),
+        "inconsistent_links": link_violations(robot, robot.parameters, massless=False),
         **({} if audit is None else {"audit": audit.to_dict()}),
     }
 
@@ -93,7 +94,7 @@ def print_inspection(robot: Robot, base: BaseParameters, expressions: bool = Fal
     effect = f" standard parameters, {base.effective_count} with an effect, "
     chosen = f" base parameters ({base.method}; gap of the singular values {base.gap:.0e})"
     console.print(Text.assemble((str(len(robot.layout)), "bold"), effect, (str(base.count), "bold"), chosen))
-    broken = link_violations(robot)
+    broken = link_violations(robot, robot.parameters, massless=False)
     for link, reasons in broken.items():
         console.print(Text.assemble(("not physically consistent", "red"), f" {link}: {'; '.join(reasons)}"))
     if not broken:

@@ -16,6 +16,7 @@ from dynid.robot.parts import checked, checked_placement
 __all__ = [
     "INERTIAL_SYMBOLS",
     "TEXTBOOK_SYMBOLS",
+    "consistency_room",
     "inertia_from_com",
     "inertia_from_log_cholesky",
     "inertia_from_pseudo",
@@ -42,6 +43,9 @@ _ORDERS = {
     "khalil": ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"),
     "sympybotics": TEXTBOOK_SYMBOLS,
 }
+
+# Rounding errors of a body: relative to its largest principal inertia, and to the tensor about the origin of its frame.
+_ROUNDING, _CANCELLED = 1e-10, 1e-12
 
 # Row, column of each of the six tensor entries in INERTIAL_SYMBOLS[4:].
 _TENSOR_INDEX = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
@@ -381,7 +385,9 @@ def move_inertia(pi: ArrayLike, h: ArrayLike) -> Array:
 def inertia_violations(pi: ArrayLike) -> list[str]:
     """Conditions of physical consistency that one body violates.
 
-    Rounding errors are not reported: an eigenvalue is negative below -1e-10 times the largest one.
+    Every check of a body in dynid ends here. Rounding errors are not reported: an eigenvalue is negative below -1e-10
+    times the largest one, or -1e-12 times the largest entry of the tensor about the frame origin, from which it is
+    computed.
 
     Parameters
     ----------
@@ -406,17 +412,24 @@ def inertia_violations(pi: ArrayLike) -> list[str]:
         found.append(f"mass {mass:.4g} kg is not positive")
         if mass == 0 and np.any(pi[1:4] != 0):
             found.append("first moment without mass")
-    about = _tensor(pi) if mass == 0 else inertia_to_com(pi)[2]
-    eigenvalues = np.linalg.eigvalsh(about)
-    small = 1e-10 * max(float(np.abs(eigenvalues).max()), 1e-300)
+    eigenvalues, room, rounding = consistency_room(pi)
     where = "the origin" if mass == 0 else "the centre of mass"
-    if eigenvalues[0] < -small:
+    if eigenvalues[0] < -rounding:
         found.append(f"inertia about {where} has the negative principal value {eigenvalues[0]:.4g} kg m2")
-    else:
-        slack = eigenvalues[0] + eigenvalues[1] - eigenvalues[2]
-        if slack < -small:
-            found.append(
-                "triangle inequality broken: principal inertias "
-                f"{eigenvalues[0]:.4g} + {eigenvalues[1]:.4g} < {eigenvalues[2]:.4g} kg m2"
-            )
+    elif room < -rounding:
+        found.append(
+            "triangle inequality broken: principal inertias "
+            f"{eigenvalues[0]:.4g} + {eigenvalues[1]:.4g} < {eigenvalues[2]:.4g} kg m2"
+        )
     return found
+
+
+def consistency_room(pi: Array) -> tuple[Array, float, float]:
+    """Principal inertias (3,) about the centre of mass, their room, and rounding (kg m2).
+
+    The room is negative for a negative principal inertia and for a broken triangle inequality.
+    """
+    eigenvalues = np.asarray(np.linalg.eigvalsh(_tensor(pi) if pi[0] == 0 else inertia_to_com(pi)[2]), dtype=float)
+    room = float(min(eigenvalues[0], eigenvalues[0] + eigenvalues[1] - eigenvalues[2]))
+    rounding = _ROUNDING * float(np.abs(eigenvalues).max()) + _CANCELLED * float(np.abs(pi[4:]).max())
+    return eigenvalues, room, max(rounding, 1e-300)

@@ -15,15 +15,14 @@ from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.markup import HtmlSummary
+from dynid.robot.consistency import drive_violations, link_violations
 from dynid.robot.drives import TermKind
-from dynid.robot.inertia import inertia_violations
 from dynid.robot.model import Robot
 
-__all__ = ["Audit", "MassMatrices", "audit", "drive_violations", "link_violations", "mass_matrices"]
+__all__ = ["Audit", "MassMatrices", "audit", "mass_matrices"]
 
 Array = NDArray[np.float64]
 
-_FRICTION = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET]
 _ROUNDING = 1e-14  # of the largest eigenvalue; smaller eigenvalues count as zero
 
 
@@ -217,7 +216,7 @@ def audit(
     return Audit(
         robot.name,
         mass_matrices(robot, pi, poses=poses, seed=seed, limits=limits, rotor_inertia=rotor_inertia),
-        link_violations(robot, pi) if bodies else None,
+        link_violations(robot, pi, massless=False) if bodies else None,
         drive_violations(robot, pi) if bodies else None,
         implausible_bodies(robot, pi) if bodies else None,
         free_fall(robot, pi, start=start, seconds=seconds, offsets=offsets, steepness=steepness, method=method),
@@ -270,31 +269,6 @@ def mass_matrices(
     worst = int(np.argmin(smallest))
     positive = int(np.count_nonzero(smallest > _ROUNDING * largest))
     return MassMatrices(poses, positive, float(smallest[worst]), q[worst], rotor_inertia)
-
-
-def link_violations(robot: Robot, parameters: ArrayLike | None = None) -> dict[str, list[str]]:
-    """Links whose inertia is not physically consistent, and why."""
-    inertial = [p.inertial for p in robot.layout]
-    numbers = as_parameters(robot, parameters)[inertial].reshape(-1, 10)
-    out = {}
-    for i, ten in zip(robot.parameter_links, numbers, strict=True):
-        broken = inertia_violations(ten) if np.any(ten) else ["no inertia given"]
-        if broken:
-            out[robot.links[i].name] = broken
-    return out
-
-
-def drive_violations(robot: Robot, parameters: ArrayLike | None = None) -> dict[str, str]:
-    """Friction and rotor inertias of the wrong sign, and why, by parameter name."""
-    value = dict(zip(robot.parameter_names, as_parameters(robot, parameters), strict=True))
-    out = {}
-    for term in robot.drives:
-        number = value[term.name]
-        if term.kind == TermKind.INERTIA and number < 0:
-            out[term.name] = f"rotor inertia {number:.4g} {term.unit} is negative"
-        elif term.kind in _FRICTION and number < 0:
-            out[term.name] = f"friction {number:.4g} {term.unit} is negative: it drives instead of braking"
-    return out
 
 
 def _random_poses(robot: Robot, poses: int, seed: int, limits: bool) -> Array:

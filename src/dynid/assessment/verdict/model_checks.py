@@ -10,10 +10,10 @@ from dynid.assessment.verdict.assessment import Check, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.errors import DynidError
-from dynid.feasibility.sets import feasible_set
 from dynid.identification.domain import friction_scale, friction_std
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import state
+from dynid.robot.consistency import physical_violations
 from dynid.signals.domain import Domain
 
 __all__ = ["check_consistency", "check_domain", "check_evidence", "check_mass_matrix", "check_solver"]
@@ -21,7 +21,6 @@ __all__ = ["check_consistency", "check_domain", "check_evidence", "check_mass_ma
 Array = NDArray[np.float64]
 
 _POSES = 500
-_ROUNDING = 1e-6
 # A recording is the fitted one if at least this share of its motion is in the estimate's fingerprint.
 _FITTED = 0.5
 # The limit of velocity is named where the standard deviation of torques at the robot's own limit is this much larger.
@@ -64,8 +63,7 @@ def check_consistency(evidence: Evidence) -> Check:
     """Check that bodies and drives with these parameters are physically consistent."""
     estimate, code, unit = evidence.estimate, CheckCode.PHYSICALLY_CONSISTENT, "violated constraints"
     if estimate.standard is not None:
-        # Parameters that a constraint holds lie on it, up to the solver's tolerance.
-        wrong = feasible_set(estimate.robot).violations(estimate.standard, _ROUNDING)
+        wrong = physical_violations(estimate.robot, estimate.standard)
         if not wrong:
             return Check(
                 code, "passed", "all bodies and drives of the estimate are physically consistent", 0, 0, 0, unit

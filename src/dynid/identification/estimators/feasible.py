@@ -41,6 +41,7 @@ __all__ = [
     "FeasibleOptions",
     "Preference",
     "allowed_excess",
+    "boundary_notes",
     "check_excess",
     "check_prior_weight",
     "correlation",
@@ -60,6 +61,8 @@ _FOLDS = 5
 _ROBUST_ITERATIONS = 50
 _CONVERGED = 1e-3
 _ROUNDING = 1e-8
+# Violations below ten times the tolerance of the solver are not told.
+_SOLVED = 1e-8
 # Factor by which assumed bodies are at most lighter or heavier than those of typical arms.
 _LIGHTEST = 100.0
 # Noise alone moves the best fit further than the default excess in all but this share of recordings.
@@ -332,7 +335,7 @@ def _solution(base: BaseParameters, factor: Array, found: Fit, noise: Array, wan
     standard = constrained_covariance(found, R, pinned)
     active = found.active
     notes = [f"{len(active)} constraints are active: {', '.join(active)}"] if active else []
-    notes += retry_notes(found)
+    notes += retry_notes(found) + boundary_notes(found)
     if wanted.weight is None and not wanted.excess and found.visible:
         share = found.solution.objective - found.cost
         notes.append(f"the prior could not be given less weight: it contributes {2 * share:.2g} to the sum of squares")
@@ -360,6 +363,16 @@ def retry_notes(found: Fit) -> list[str]:
         f"the solver failed with the weight {failed} of the prior: the smallest sum of squares is that of a larger "
         "weight, so the estimate may exceed the true minimum by more than was asked"
     ]
+
+
+def boundary_notes(found: Fit) -> list[str]:
+    """A remark where the solver ended clearly outside of the constraints."""
+    if found.outside <= _SOLVED:
+        return []
+    ended = f"the solver ended outside of the constraints, by {found.outside:.2g} of their units"
+    if not found.inside:
+        return [f"{ended}, and no point inside was found beside it"]
+    return [f"{ended}; the nearest point inside changes the sum of squares by {2 * found.restoring:.2g}"]
 
 
 def _equalities(allowed: FeasibleSet) -> Array:

@@ -48,7 +48,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleViolation:
-    """A violated rule: its letter, "mass" or "definite", and a description."""
+    """A rule that a link violates.
+
+    Attributes
+    ----------
+    code : str
+        Letter of the rule, "mass" or "definite".
+    message : str
+        The rule and by how much it is violated, in words.
+    """
 
     code: str
     message: str
@@ -89,16 +97,62 @@ def tensor_entries(inertia: ArrayLike) -> Array:
 
 
 def sanity_rules(mass: float, inertia: ArrayLike, slender: Axis | None = None, digits: float = 0.0) -> list[str]:
-    """Descriptions of the rules that a link violates, see `violated_rules`."""
+    """Rules of thumb that a link violates, in words (Halper 2024).
+
+    Parameters
+    ----------
+    mass : float
+        Mass of the link (kg).
+    inertia : array_like, shape (3, 3)
+        Its tensor about the centre of mass (kg m2).
+    slender : {"x", "y", "z"}, optional
+        Axis along which the link is slender.
+    digits : float
+        Rounding error of the entries, half of the last printed digit; violations within it are ignored.
+
+    Returns
+    -------
+    list of str
+        One message per violated rule, see `violated_rules`.
+
+    Raises
+    ------
+    DataError
+        For a tensor that is not symmetric, or an unknown axis.
+
+    Examples
+    --------
+    >>> from dynid.feasibility.baselines import sanity_rules
+    >>> sanity_rules(1.0, [[1.0, 0, 0], [0, 0.3, 0], [0, 0, 0.3]])
+    ['(a) triangle inequality of the diagonal: violated by 0.4 kg m2']
+    """
     return [violation.message for violation in violated_rules(mass, inertia, slender, digits)]
 
 
 def violated_rules(
     mass: float, inertia: ArrayLike, slender: Axis | None = None, digits: float = 0.0
 ) -> list[RuleViolation]:
-    """Rules that a link violates; mass (kg), tensor about the centre of mass (3, 3), kg m2.
+    """Rules of thumb that a link violates, with their codes (Halper 2024).
 
-    `digits` is the rounding error of the entries, half of the last printed digit; violations within it are ignored.
+    Parameters
+    ----------
+    mass : float
+        Mass of the link (kg).
+    inertia : array_like, shape (3, 3)
+        Its tensor about the centre of mass (kg m2).
+    slender : {"x", "y", "z"}, optional
+        Axis along which the link is slender.
+    digits : float
+        Rounding error of the entries, half of the last printed digit; violations within it are ignored.
+
+    Returns
+    -------
+    list of RuleViolation
+
+    Raises
+    ------
+    DataError
+        For a tensor that is not symmetric, or an unknown axis.
     """
     found = [] if mass > digits else [RuleViolation("mass", f"mass {mass:.4g} kg is not positive")]
     entries = tensor_entries(inertia)

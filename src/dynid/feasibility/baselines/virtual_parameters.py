@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from dynid.errors import DataError
+from dynid.feasibility.baselines.result import body_columns, signed_columns
 from dynid.feasibility.constraints import Inertia, Notion, Signs
 from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_to_pseudo, inertia_to_spatial
 from dynid.robot.parts import checked
-from studies.baselines.result import body_columns, signed_columns
 
 if TYPE_CHECKING:
     from dynid.parameters.base import BaseParameters
@@ -44,9 +44,18 @@ _ZERO = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class VirtualParameters:
-    """Result of the search: feasible standard parameters (p,) if any were found, and the number of choices tried.
+    """Result of the search from the tip. It is true if feasible standard parameters were found.
 
-    `stuck` is the link nearest to the base for which no choice was feasible.
+    Attributes
+    ----------
+    found : bool
+        Whether feasible standard parameters were found. If not, the base values may be feasible nevertheless.
+    parameters : ndarray, shape (p,), or None
+        Standard parameters with the given base values.
+    tried : int
+        Number of choices that were tried.
+    stuck : str
+        The link nearest to the base for which no choice was feasible.
     """
 
     found: bool
@@ -67,10 +76,42 @@ def virtual_parameters_test(
     tries: int = 400,
     seed: int = 0,
 ) -> VirtualParameters:
-    """Search for feasible standard parameters with base values beta (b,); the authors use the notion "semi".
+    """Search for feasible standard parameters with given base values, link by link (Yoshida and Khalil 2000).
 
-    Up to `branches` choices are tried per link, `tries` in total. The base parameters must be grouped towards the base,
-    as by left-to-right scanning in textbook or layout order.
+    A result proves that the base values are feasible, no result proves nothing: `dynid.feasibility.is_feasible` decides
+    both.
+
+    Parameters
+    ----------
+    base : BaseParameters
+        Base parameters, grouped towards the base, as by left-to-right scanning in textbook or layout order.
+    beta : array_like, shape (b,)
+        Their values.
+    notion : {"semi", "full"}
+        Physical consistency of a link; the authors use "semi".
+    branches : int
+        Largest number of choices per link.
+    tries : int
+        Largest number of choices in total.
+    seed : int
+        Seed of the choices.
+
+    Returns
+    -------
+    VirtualParameters
+
+    Raises
+    ------
+    DataError
+        For wrong shapes, and base parameters that are not grouped towards the base.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.feasibility.baselines import virtual_parameters_test
+    >>> base = dynid.base_parameters(dynid.load_robot("twolink"))
+    >>> bool(virtual_parameters_test(base, base.values()))
+    True
     """
     given = checked(beta, (base.count,), f"base parameters of robot '{base.robot.name}'", DataError)
     search = _Search(base, notion, branches, tries, np.random.default_rng(seed))

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from dynid.errors import DataError, DynidError
+from dynid.feasibility.baselines.result import BaselineFit, body_columns, checked_problem, signed_columns
 from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_from_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
-from studies.baselines.result import BaselineFit, body_columns, signed_columns
 
 __all__ = ["box_points", "point_mass_columns", "point_mass_fit"]
 
@@ -28,7 +28,28 @@ Box = tuple[ArrayLike, ArrayLike]
 
 
 def box_points(lower: ArrayLike, upper: ArrayLike) -> Array:
-    """The 27 points (27, 3) of a box: centre, vertices, centres of edges and of faces."""
+    """The 27 points of a box: centre, vertices, centres of edges and of faces.
+
+    Parameters
+    ----------
+    lower, upper : array_like, shape (3,)
+        Corners of the box (m).
+
+    Returns
+    -------
+    ndarray, shape (27, 3)
+
+    Raises
+    ------
+    DataError
+        If the box has no volume.
+
+    Examples
+    --------
+    >>> from dynid.feasibility.baselines import box_points
+    >>> box_points([-1, -1, -1], [1, 1, 1]).shape
+    (27, 3)
+    """
     low, high = checked(lower, (3,), "lower corner", DataError), checked(upper, (3,), "upper corner", DataError)
     if np.any(low >= high):
         raise DataError("a box needs a lower corner below its upper one on every axis")
@@ -37,25 +58,70 @@ def box_points(lower: ArrayLike, upper: ArrayLike) -> Array:
 
 
 def point_mass_columns(points: ArrayLike) -> Array:
-    """Ten inertial parameters (10, n) of a unit mass at each point (n, 3)."""
+    """Inertial parameters of a unit mass at each of several points.
+
+    Parameters
+    ----------
+    points : array_like, shape (n, 3)
+        Points in the frame of the link (m).
+
+    Returns
+    -------
+    ndarray, shape (10, n)
+        One column per point.
+
+    Examples
+    --------
+    >>> from dynid.feasibility.baselines import point_mass_columns
+    >>> point_mass_columns([[0.0, 0.0, 2.0]])[:, 0]
+    array([1., 0., 0., 2., 4., 0., 4., 0., 0., 0.])
+    """
     points = np.asarray(points, dtype=float)
     return inertia_from_com(np.ones(len(points)), points, np.zeros((len(points), 3, 3))).T
 
 
 def point_mass_fit(
     robot: Robot,
-    R: Array,
-    z: Array,
+    R: ArrayLike,
+    z: ArrayLike,
     boxes: Mapping[str, Box],
     *,
     prior: ArrayLike | None = None,
     weight: float = 0.0,
 ) -> BaselineFit:
-    """Minimise |R pi - z|^2 over links of 27 point masses each; R (k, p), z (k,), one box per link.
+    """Least squares over links that are 27 point masses each in their boxes (Ayusawa and Nakamura 2010).
 
-    Signed drive parameters are nonnegative, the others are free. `weight` adds the same penalty as in the feasible fit:
-    weight times the squared difference from a prior (p,), in units of the typical sizes of the parameters.
+    Signed drive parameters are not negative, the others are free. The result is always physically consistent, with all
+    centres of mass in their boxes, and never better than that of the cone program.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    R : array_like, shape (k, p)
+        Rows over the standard parameters, divided by the noise: a regressor, or its triangular factor.
+    z : array_like, shape (k,)
+        Their targets.
+    boxes : mapping
+        Link name to the lower and the upper corner of its box, in the frame of the link (m).
+    prior : array_like, shape (p,), optional
+        Prior; `robot.parameters` if not given.
+    weight : float
+        Weight of the squared difference from the prior, in units of the typical sizes of the parameters, as in the
+        feasible fit.
+
+    Returns
+    -------
+    BaselineFit
+
+    Raises
+    ------
+    DataError
+        For wrong shapes, and for a link without a box.
+    DynidError
+        If nonnegative least squares ends early.
     """
+    R, z = checked_problem(robot, R, z)
     started = time.perf_counter()
     bodies, signed = body_columns(robot), signed_columns(robot)
     names = [robot.layout[first].owner for first in bodies]

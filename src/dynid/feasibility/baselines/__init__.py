@@ -1,1 +1,5 @@
 """Other published methods for physically consistent parameters, on the same problem as the cone programs."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,36 +17,71 @@ from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
+from dynid.feasibility.baselines.bodies import physical_of, standard_of, standard_slope, tensor_of
+from dynid.feasibility.baselines.result import BaselineFit, body_columns, checked_problem, signed_columns
+from dynid.feasibility.baselines.sanity import Axis, rule_list
 from dynid.feasibility.sets import feasible_set
-from dynid.robot.inertia import inertia_from_com, inertia_to_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
-from studies.baselines.result import BaselineFit, body_columns, signed_columns
-from studies.baselines.sanity import Axis, rule_list
 
 __all__ = ["nonlinear_fit", "physical_fit"]
 
 Array = NDArray[np.float64]
 Inequality = tuple[Callable[[Array], Array], Callable[[Array], Array]]
 
-# Row and column of Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
-_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-
 
 def nonlinear_fit(
     robot: Robot,
-    R: Array,
-    z: Array,
+    R: ArrayLike,
+    z: ArrayLike,
     *,
     start: ArrayLike | None = None,
     max_iterations: int = 300,
     margin: float = 1e-6,
 ) -> BaselineFit:
-    """Minimise 1/2 |R pi - z|^2 where masses and Sylvester's minors of m I are at least `margin`; R (k, p), z (k,).
+    """Least squares where masses and Sylvester's minors are positive, by sequential quadratic programming.
 
-    I is the tensor about the centre of mass, so the links are "semi"-consistent. Unknowns and margin are in units of
-    their typical size. A prior can be added as further rows of R and z.
+    Mata (2005) and Farhat (2008): minimise 1/2 |R pi - z|^2 where masses and the leading minors of m I are at least
+    `margin`; I is the tensor about the centre of mass, so that links are "semi"-consistent. Unknowns and margin are in
+    units of their typical size. A prior can be added as further rows of R and z. The problem is not convex: the result
+    depends on the start, and constraints may be violated where the method stops early.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    R : array_like, shape (k, p)
+        Rows over the standard parameters, divided by the noise: a regressor, or its triangular factor.
+    z : array_like, shape (k,)
+        Their targets.
+    start : array_like, shape (p,), optional
+        Standard parameters to start from; `robot.parameters` if not given.
+    max_iterations : int
+        Largest number of iterations.
+    margin : float
+        Smallest mass and minor, in units of their typical size.
+
+    Returns
+    -------
+    BaselineFit
+
+    Raises
+    ------
+    DataError
+        For wrong shapes.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> from dynid.feasibility.baselines import nonlinear_fit
+    >>> from dynid.parameters.base import random_states
+    >>> robot = dynid.load_robot("box2")
+    >>> rows = dynid.regressor(robot, *random_states(robot, 50, 0)).reshape(-1, len(robot.layout))
+    >>> found = nonlinear_fit(robot, rows, rows @ robot.parameters)
+    >>> found.converged, found.cost < 1e-9
+    (True, True)
     """
+    R, z = checked_problem(robot, R, z)
     started = time.perf_counter()
     scale = feasible_set(robot).scale
     bodies = body_columns(robot)
@@ -81,8 +116,8 @@ def nonlinear_fit(
 
 def physical_fit(
     robot: Robot,
-    R: Array,
-    z: Array,
+    R: ArrayLike,
+    z: ArrayLike,
     *,
     start: ArrayLike | None = None,
     bounds: tuple[ArrayLike, ArrayLike] | None = None,
@@ -91,12 +126,43 @@ def physical_fit(
     max_iterations: int = 300,
     margin: float = 1e-6,
 ) -> BaselineFit:
-    """Minimise 1/2 |R pi(mu) - z|^2 over mass, centre of mass and tensor about it (mu, in the order of pi).
+    """Least squares over mass, centre of mass and tensor about it, with bounds and rules of thumb (Halper 2024).
 
-    `bounds` apply to mu (p,), `slender` maps slender links to their long axis, and `rules` adds all rules of thumb.
-    Minors of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through R'R, as
-    published.
+    Minimise 1/2 |R pi(mu) - z|^2 over mu, in the order of pi, by sequential quadratic programming. Minors of the tensor
+    are at least `margin`, in units of its typical size. The cost is evaluated through R'R, as published, which loses
+    half of the digits.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    R : array_like, shape (k, p)
+        Rows over the standard parameters, divided by the noise: a regressor, or its triangular factor.
+    z : array_like, shape (k,)
+        Their targets.
+    start : array_like, shape (p,), optional
+        Standard parameters to start from; `robot.parameters` if not given.
+    bounds : tuple of array_like, shape (p,), optional
+        Lower and upper bounds on mu: kg, m and kg m2 instead of the standard parameters of each link.
+    slender : mapping, optional
+        Link name to the axis, "x", "y" or "z", along which it is slender.
+    rules : bool
+        Whether the rules of thumb hold, see `sanity_rules`.
+    max_iterations : int
+        Largest number of iterations.
+    margin : float
+        Smallest mass and minor, in units of their typical size.
+
+    Returns
+    -------
+    BaselineFit
+
+    Raises
+    ------
+    DataError
+        For wrong shapes, unknown links, and bounds that leave no room.
     """
+    R, z = checked_problem(robot, R, z)
     started = time.perf_counter()
     bodies = body_columns(robot)
     scale = feasible_set(robot).scale.copy()
@@ -110,21 +176,21 @@ def physical_fit(
 
     def cost(u: Array) -> tuple[float, Array]:
         mu = scale * u
-        pi = _standard(mu, bodies)
+        pi = standard_of(mu, bodies)
         slope = G @ pi - h
         for c in bodies:
-            slope[c : c + 10] = _standard_slope(mu[c : c + 10]).T @ slope[c : c + 10]
+            slope[c : c + 10] = standard_slope(mu[c : c + 10]).T @ slope[c : c + 10]
         return float(pi @ (G @ pi) - 2.0 * (h @ pi)) / size + 1.0, 2.0 * scale * slope / size
 
     unit = scale[[c + 4 for c in bodies]]
 
     def tensors(u: Array) -> Array:
-        return np.array([_tensor(u[c + 4 : c + 10]) for c in bodies])
+        return np.array([tensor_of(u[c + 4 : c + 10]) for c in bodies])
 
     def minors(u: Array) -> Array:
         return _minors(tensors(u)).ravel() - margin
 
-    entries = np.array([_tensor(e) for e in np.eye(6)])
+    entries = np.array([tensor_of(e) for e in np.eye(6)])
 
     def slopes(u: Array) -> Array:
         local = np.einsum("lkij,aij->lka", _cofactors(tensors(u)), entries)
@@ -151,9 +217,9 @@ def physical_fit(
         low, high = np.maximum(low, sides[0] / scale), sides[1] / scale
         if np.any(low > high):
             raise DataError(f"the bounds of '{robot.parameter_names[int(np.argmax(low > high))]}' leave no room")
-    first = _physical(_start(robot, start), bodies) / scale
+    first = physical_of(_start(robot, start), bodies) / scale
     found = _solve(cost, first, low, high, inequalities, max_iterations)
-    return _result(R, z, _standard(scale * found.x, bodies), found, started)
+    return _result(R, z, standard_of(scale * found.x, bodies), found, started)
 
 
 def _solve(
@@ -187,17 +253,10 @@ def _start(robot: Robot, start: ArrayLike | None) -> Array:
     return robot.parameters if start is None else checked(start, (len(robot.layout),), "start", DataError)
 
 
-def _tensor(entries: Array) -> Array:
-    out = np.empty((3, 3))
-    for value, (i, j) in zip(entries, _ENTRIES, strict=True):
-        out[i, j] = out[j, i] = value
-    return out
-
-
 def _mass_times_tensor(pi: Array) -> Array:
     """m L - S(l)'S(l), the mass times the tensor about the centre of mass (3, 3)."""
     moment = pi[1:4]
-    return pi[0] * _tensor(pi[4:10]) - (moment @ moment) * np.eye(3) + np.outer(moment, moment)
+    return pi[0] * tensor_of(pi[4:10]) - (moment @ moment) * np.eye(3) + np.outer(moment, moment)
 
 
 def _minors(matrices: Array) -> Array:
@@ -223,31 +282,3 @@ def _per_link_rows(local: Array, columns: list[int], width: int) -> Array:
     for link, c in enumerate(columns):
         out[link, :, c : c + own] = local[link]
     return out.reshape(links * count, width)
-
-
-def _physical(pi: Array, bodies: list[int]) -> Array:
-    out = np.array(pi)
-    for c in bodies:
-        mass, com, tensor = inertia_to_com(pi[c : c + 10])
-        out[c : c + 10] = [mass, *com, *(tensor[i, j] for i, j in _ENTRIES)]
-    return out
-
-
-def _standard(mu: Array, bodies: list[int]) -> Array:
-    out = np.array(mu)
-    for c in bodies:
-        out[c : c + 10] = inertia_from_com(mu[c], mu[c + 1 : c + 4], _tensor(mu[c + 4 : c + 10]))
-    return out
-
-
-def _standard_slope(mu: Array) -> Array:
-    """Jacobian (10, 10) of a link's standard parameters with respect to its physical ones."""
-    mass, com = mu[0], mu[1:4]
-    out = np.eye(10)
-    steiner = (com @ com) * np.eye(3) - np.outer(com, com)
-    out[1:4, 0], out[4:, 0] = com, [steiner[i, j] for i, j in _ENTRIES]
-    for k in range(3):
-        unit = np.eye(3)[k]
-        change = mass * (2.0 * com[k] * np.eye(3) - np.outer(unit, com) - np.outer(com, unit))
-        out[1:4, 1 + k], out[4:, 1 + k] = mass * unit, [change[i, j] for i, j in _ENTRIES]
-    return out

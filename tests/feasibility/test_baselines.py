@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import linalg
 
 import dynid
 import dynid.robot
 from dynid.errors import DataError
+from dynid.feasibility.baselines import (
+    bodies,
+    essential_fit,
+    nonlinear,
+    reduce_until_feasible,
+    reparametrization,
+    reparametrized_fit,
+)
+from dynid.feasibility.baselines.nonlinear import nonlinear_fit, physical_fit
+from dynid.feasibility.baselines.point_mass import box_points, point_mass_columns, point_mass_fit
+from dynid.feasibility.baselines.sanity import rule_list, sanity_rules, tensor_entries
+from dynid.feasibility.baselines.virtual_parameters import virtual_parameters_test
+from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.fit import fit
 from dynid.feasibility.queries import is_feasible
 from dynid.feasibility.sets import feasible_set
 from dynid.parameters.base import base_parameters, random_states
 from dynid.robot.inertia import inertia_from_com, inertia_to_com, inertia_violations
-from studies.baselines import nonlinear
-from studies.baselines.nonlinear import nonlinear_fit, physical_fit
-from studies.baselines.point_mass import box_points, point_mass_columns, point_mass_fit
-from studies.baselines.sanity import rule_list, sanity_rules, tensor_entries
-from studies.baselines.virtual_parameters import virtual_parameters_test
 from studies.reproduce import iiwa_feasibility
 from tests.support.random_robots import random_robot
 
@@ -125,8 +135,8 @@ def test_slopes_of_minors_and_of_the_physical_map_are_exact() -> None:
     numeric = (nonlinear._minors(matrices + step * change) - nonlinear._minors(matrices - step * change)) / (2 * step)
     np.testing.assert_allclose(ours, numeric, atol=1e-6)
     mu = rng.normal(size=10)
-    ahead, behind = (np.array([nonlinear._standard(mu + s * e, [0]) for e in np.eye(10)]) for s in (step, -step))
-    np.testing.assert_allclose(nonlinear._standard_slope(mu), ((ahead - behind) / (2 * step)).T, atol=1e-8)
+    ahead, behind = (np.array([bodies.standard_of(mu + s * e, [0]) for e in np.eye(10)]) for s in (step, -step))
+    np.testing.assert_allclose(bodies.standard_slope(mu), ((ahead - behind) / (2 * step)).T, atol=1e-8)
 
 
 def test_nonlinear_fit_agrees_with_the_cone_program_on_a_small_robot() -> None:
@@ -264,3 +274,122 @@ def test_table_of_the_iiwa_is_judged_as_computed_independently() -> None:
     """Every figure of the study agrees."""
     found = list(iiwa_feasibility.figures())
     assert len(found) > 30 and not [f.name for f in found if not f.ok]
+
+
+# -- squares and triangular factors ----------------------------------------------------------------
+
+
+def test_slopes_of_squares_and_factors_are_exact() -> None:
+    """Central differences agree."""
+    theta = np.random.default_rng(2).normal(size=10)
+    step = 1e-6
+    ahead, behind = (
+        np.array([reparametrization._standard(theta + s * e, [0], []) for e in np.eye(10)]) for s in (step, -step)
+    )
+    np.testing.assert_allclose(reparametrization._body_slope(theta), ((ahead - behind) / (2 * step)).T, atol=1e-7)
+
+
+def test_squares_and_factors_are_semi_consistent_and_reach_the_cone_program_on_a_small_robot() -> None:
+    """The same set without a margin; the published expansion of the tensor in its eleven unknowns holds."""
+    robot = arm(joints=2)
+    R, z = problem(robot, noise=1.0, samples=40)
+    found = reparametrized_fit(robot, R, z)
+    best = fit(feasible_set(robot, (Inertia("semi", margin=0.0), Signs())), R, z, robot.parameters, weight=0.0)
+    assert found.cost >= best.cost * (1 - 1e-6)
+    assert found.cost == pytest.approx(best.cost, rel=1e-3)
+    free = 0.5 * float(np.sum((R @ np.linalg.lstsq(R, z, rcond=None)[0] - z) ** 2))
+    assert best.cost > free * (1 + 1e-5)
+    assert not feasible_set(robot, (Inertia("semi", margin=0.0), Signs())).violations(found.parameters, 1e-9)
+    a, x, y, w, c = 1.3, 0.2, -0.4, 0.7, np.array([0.5, -0.2, 0.3, 0.1, 0.6, 0.4])
+    t5, t6, t8, t7, t9, t10 = c
+    pi = reparametrization._standard(np.array([a, x, y, w, *c]), [0], [])
+    expected = [
+        a**2 * (y**2 + w**2) + t5**2,
+        -(a**2) * x * y + t5 * t6,
+        a**2 * (x**2 + w**2) + t6**2 + t8**2,
+        -(a**2) * x * w + t5 * t7,
+        -(a**2) * y * w + t6 * t7 + t8 * t9,
+        a**2 * (x**2 + y**2) + t7**2 + t9**2 + t10**2,
+    ]
+    np.testing.assert_allclose(pi[4:], expected, rtol=1e-12)
+    capped = reparametrized_fit(robot, R, z, start=2.0 * np.asarray(robot.parameters), max_iterations=2)
+    assert not capped.converged and capped.iterations == 2
+
+
+# -- model reduction -------------------------------------------------------------------------------
+
+
+def poor_problem(noise: float = 1.0) -> tuple[Any, Array, Array]:
+    """A three-link arm with so much noise that least squares is not consistent."""
+    robot = arm(seed=5)
+    R, z = problem(robot, noise=noise, samples=40)
+    return base_parameters(robot), R, z
+
+
+def test_model_reduction_drops_the_least_certain_until_the_rest_is_feasible() -> None:
+    """Each step is least squares on what is left; the distance to the feasible set ends at zero, the error grows."""
+    base, R, z = poor_problem()
+    found = reduce_until_feasible(base, R, z, distances=True)
+    W = R @ np.linalg.pinv(base.matrix)
+    names = list(base.names)
+    for step, after in pairwise(found.steps):
+        kept = [base.names.index(n) for n in names]
+        values = np.linalg.lstsq(W[:, kept], z, rcond=None)[0]
+        np.testing.assert_allclose(step.beta[kept], values, rtol=1e-8, atol=1e-10)
+        std = np.sqrt(np.diag(np.linalg.inv(W[:, kept].T @ W[:, kept])))
+        assert after.removed == names.pop(int(np.argmax(std / np.abs(values))))
+        assert not step.feasible and step.distance > 0 and is_feasible(base, step.beta, "semi").status == "infeasible"
+    assert found and found.kept == tuple(names) and 0 < len(found.removed) < base.count
+    errors = [step.error for step in found.steps]
+    assert errors == sorted(errors)
+    assert found.steps[-1].feasible and found.steps[-1].distance < 1e-4
+    assert found.parameters is not None
+    np.testing.assert_allclose(base.values(found.parameters), found.steps[-1].beta, atol=1e-8)
+    assert not feasible_set(base.robot, "semi").violations(found.parameters, 1e-8)
+
+
+def test_model_reduction_says_when_no_model_is_feasible_and_refuses_other_rows() -> None:
+    """Torques of the wrong sign ask for negative masses at every size."""
+    base, R, z = poor_problem(noise=0.0)
+    found = reduce_until_feasible(base, R, -z, smallest=20)
+    assert not found and found.parameters is None and len(found.kept) == 20
+    with pytest.raises(DataError, match="not those of the base parameters"):
+        reduce_until_feasible(base, np.random.default_rng(0).normal(size=R.shape), z)
+    with pytest.raises(DataError, match="smallest model"):
+        reduce_until_feasible(base, R, z, smallest=0)
+    with pytest.raises(DataError, match=r"shape \(k, "):
+        reduce_until_feasible(base, R[:, :-1], z)
+
+
+# -- essential parameters --------------------------------------------------------------------------
+
+
+def test_essential_fit_keeps_the_prior_where_the_data_are_silent() -> None:
+    """With exact data: the base values are met, and no standard vector that meets them is nearer to the prior."""
+    base, R, _ = poor_problem()
+    z = R @ base.robot.parameters
+    prior = 1.2 * base.robot.parameters
+    found = essential_fit(base, R, z, prior=prior, ratio=1e15)
+    assert found.removed == () and found.essential == tuple(base.names)
+    np.testing.assert_allclose(base.values(found.fit.parameters), base.values(), rtol=1e-7, atol=1e-9)
+    scale = feasible_set(base.robot).scale
+    null = linalg.null_space(base.matrix * scale)
+    np.testing.assert_allclose(null.T @ ((found.fit.parameters - prior) / scale), 0.0, atol=1e-8)
+
+
+def test_essential_fit_removes_what_the_data_do_not_show_and_states_how_far_it_is_off() -> None:
+    """The shift of the Cholesky factorisations is minus the smallest slack; essential parameters are Pham's."""
+    base, R, z = poor_problem(noise=3.0)
+    found = essential_fit(base, R, z, ratio=10.0)
+    assert found.removed and set(found.removed) | set(found.essential) == set(base.names)
+    kept = [base.names.index(n) for n in found.essential]
+    W = (R @ np.linalg.pinv(base.matrix))[:, kept]
+    values = np.linalg.lstsq(W, z, rcond=None)[0]
+    relative = np.sqrt(np.diag(np.linalg.inv(W.T @ W))) / np.abs(values)
+    assert relative.max() <= 10.0 * relative.min()
+    np.testing.assert_allclose(base.values(found.fit.parameters)[kept], values, rtol=1e-6)
+    off = essential_fit(base, R, z - 3.0 * R @ base.robot.parameters)
+    slack = feasible_set(base.robot, (Inertia("semi", margin=0.0), Signs())).slack(off.fit.parameters)
+    assert not off and off.shift == pytest.approx(-slack, rel=1e-9)
+    with pytest.raises(DataError, match="more than 1"):
+        essential_fit(base, R, z, ratio=1.0)

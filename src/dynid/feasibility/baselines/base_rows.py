@@ -1,0 +1,53 @@
+"""Ordinary least squares on some of the base parameters, from rows over the standard ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from dynid.errors import DataError
+from dynid.feasibility.baselines.result import checked_problem
+
+if TYPE_CHECKING:
+    from dynid.parameters.base import BaseParameters
+
+__all__ = ["BaseFit", "base_fit", "base_rows"]
+
+Array = NDArray[np.float64]
+
+# Largest part of the rows, relative to their norm, that may depend on more than the base parameters.
+_SPANNED = 1e-6
+
+
+class BaseFit(NamedTuple):
+    """Base parameters (b,), zero where they are not kept, and standard deviations (kept,) relative to the values."""
+
+    beta: Array
+    relative: Array
+    residual: float
+
+
+def base_rows(base: BaseParameters, R: ArrayLike, z: ArrayLike) -> tuple[Array, Array, Array]:
+    """Checked rows over the standard (k, p) and the base parameters (k, b), and targets (k,)."""
+    rows, target = checked_problem(base.robot, R, z)
+    own = rows[:, list(base.kept)]
+    if np.linalg.norm(rows - own @ base.matrix) > _SPANNED * np.linalg.norm(rows):
+        raise DataError(f"the rows are not those of the base parameters of robot '{base.robot.name}'")
+    if len(rows) <= base.count:
+        raise DataError(f"{base.count} base parameters need more rows than that, got {len(rows)}")
+    return rows, own, target
+
+
+def base_fit(rows: Array, target: Array, kept: list[int]) -> BaseFit:
+    """Least squares on the kept base parameters; the noise is that of the residual."""
+    q, r = scipy.linalg.qr(rows[:, kept], mode="economic")
+    values = scipy.linalg.solve_triangular(r, q.T @ target)
+    residual = float(np.linalg.norm(target - rows[:, kept] @ values))
+    noise = residual / np.sqrt(len(rows) - len(kept))
+    std = noise * np.linalg.norm(scipy.linalg.solve_triangular(r, np.eye(len(kept))), axis=1)
+    beta = np.zeros(rows.shape[1])
+    beta[kept] = values
+    return BaseFit(beta, std / np.maximum(np.abs(values), 1e-300), residual)
