@@ -106,6 +106,11 @@ def test_code_goes_into_a_folder_or_under_the_name_of_the_file(place: Path, tmp_
     assert "Date: 20" in (tmp_path / "code" / "arm3.h").read_text()
     done = run(place, "-o", tmp_path / "mine.c", "--parameters", "symbolic", "--functions", "inverse_dynamics")
     assert done.exit_code == 0 and "mine_inverse_dynamics(" in (tmp_path / "mine.h").read_text()
+    done = run(place, "-o", tmp_path / "mine.jl")
+    assert done.exit_code == 0 and "module mine\n" in (tmp_path / "mine.jl").read_text()
+    done = run(place, "-o", tmp_path / "mine.m", "--functions", "mass_matrix", "--json")
+    assert [Path(p).name for p in json.loads(done.stdout)["written"]] == ["mine_model.m", "mine_mass_matrix.m"]
+    assert "function M = mine_mass_matrix(q)" in (tmp_path / "mine_mass_matrix.m").read_text()
     pytest.importorskip("casadi")
     done = run(place, "--to", "casadi", "-o", tmp_path / "ca", "--functions", "mass_matrix", "--name", "bob")
     assert done.exit_code == 0 and (tmp_path / "ca" / "bob_mass_matrix.casadi").exists()

@@ -44,7 +44,9 @@ def test_head_names_the_file_of_the_robot(tmp_path: Path) -> None:
     """The name alone, as the same file in another folder is the same source; what a file says of itself comes first."""
     write_urdf(dynid.load_robot("twolink"), tmp_path / "arm.urdf")
     robot = dynid.load_robot(tmp_path / "arm.urdf")
-    for language, file in (("c", "two.h"), ("c", "two.c"), ("python", "two.py")):
+    files = {"c": ("two.h", "two.c"), "python": ("two.py",), "julia": ("two.jl",)}
+    files["matlab"] = ("two_model.m", "two_inverse_dynamics.m")
+    for language, file in ((x, y) for x, names in files.items() for y in names):
         text = dynid.generate_code(robot, language=language, name="two").files[file]
         assert "Source: arm.urdf" in text and str(tmp_path) not in text
     said = dynid.load_robot("tx40").source

@@ -169,9 +169,10 @@ def test_c_example_of_the_documentation(tmp_path: Path) -> None:
         assert difference(tau, dynid.inverse_dynamics(robot, q, v, a)) < WITHIN
 
 
-def test_casadi_is_refused() -> None:
-    with pytest.raises(dynid.DataError, match="closed loops is written in C and in Python, not in CasADi"):
-        dynid.generate_code(dynid.load_robot("fourbar"), language="casadi")
+@pytest.mark.parametrize("language", ["CasADi", "Julia", "MATLAB"])
+def test_other_languages_are_refused(language: str) -> None:
+    with pytest.raises(dynid.DataError, match=f"closed loops is written in C and in Python, not in {language}"):
+        dynid.generate_code(dynid.load_robot("fourbar"), language=language.lower())
 
 
 def test_equalities_between_joints_are_refused() -> None:

@@ -16,17 +16,8 @@ from dynid import Robot
 from dynid.codegen.functions import FUNCTIONS
 from dynid.codegen.generate import generate_code
 from tests.support.compare import difference
-from tests.support.random_robots import random_motion, random_robot
-
-ROBOTS = {
-    "tx40": lambda: dynid.load_robot("tx40"),
-    "tree": lambda: random_robot(2, 5),
-    "all drives": lambda: random_robot(5, 3, drives=True),
-    "smooth": lambda: random_robot(5, 3, drives=True).with_smooth_coulomb(20.0),
-    "floating": lambda: random_robot(6, 4, base="floating", rotors=True),
-    "instrumented": lambda: random_robot(7, 4, base="instrumented", rotors=True),
-    "followers": lambda: random_robot(4, 5, mimics=2),
-}
+from tests.support.generated import expected
+from tests.support.generated_robots import ROBOTS, motions
 
 
 def loaded(text: str) -> ModuleType:
@@ -40,21 +31,9 @@ def module_of(robot: Any, **options: Any) -> ModuleType:
     return loaded(text)
 
 
-def motions(robot: Robot, samples: int = 5) -> dict[str, np.ndarray]:
-    q, v, a = random_motion(robot, 1, samples)
-    return {"q": q, "v": v, "a": a, "tau": 10 * np.random.default_rng(2).normal(size=v.shape)}
-
-
 @pytest.fixture(scope="module", params=list(ROBOTS))
 def robot(request: pytest.FixtureRequest) -> Robot:
     return ROBOTS[request.param]()
-
-
-def expected(robot: Robot, function: str, given: list[np.ndarray]) -> np.ndarray:
-    if function == "drive_torque":
-        drives = np.where([p.inertial for p in robot.layout], 0.0, robot.parameters)
-        return dynid.inverse_dynamics(robot, *given, drives)[:, -robot.n :]
-    return getattr(dynid.dynamics, function)(robot, *given)
 
 
 def test_every_function_gives_our_numbers(robot: Robot) -> None:
@@ -63,7 +42,7 @@ def test_every_function_gives_our_numbers(robot: Robot) -> None:
     for function, (arguments, _) in FUNCTIONS.items():
         given = [motion[x] for x in arguments]
         ours = getattr(module, function)(*given)
-        assert difference(ours, expected(robot, function, given)) < 1e-11, function
+        assert difference(ours, expected(robot, function, motion)) < 1e-11, function
         assert np.array_equal(getattr(module, function)(*(x[0] for x in given)), ours[0])
 
 

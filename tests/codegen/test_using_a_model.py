@@ -1,4 +1,4 @@
-"""The C, Rust and ros2_control examples of docs/using-a-model.md compile, run, and give our torques."""
+"""The C, Rust, Julia, MATLAB and ros2_control examples of docs/using-a-model.md compile, run, and give our torques."""
 
 from __future__ import annotations
 
@@ -48,6 +48,25 @@ def place(robot: Robot, tmp_path: Path) -> Path:
     names = ("inverse_dynamics", "gravity_torque", "forward_dynamics")
     dynid.generate_code(robot, names, name="arm").write(tmp_path / "code")
     return tmp_path
+
+
+def test_julia_example(robot: Robot, place: Path) -> None:
+    """Printed with all digits: equal to rounding."""
+    dynid.generate_code(robot, ("inverse_dynamics", "forward_dynamics"), language="julia", name="arm").write(
+        place / "code"
+    )
+    (place / "main.jl").write_text(block("julia"))
+    torque = np.array(done(compiler("julia"), "--startup-file=no", "main.jl", cwd=place).split(), dtype=float)
+    assert difference(torque, dynid.inverse_dynamics(robot, Q, V, A)) < 1e-12
+
+
+def test_matlab_example(robot: Robot, place: Path) -> None:
+    """Printed with all digits: equal to rounding."""
+    dynid.generate_code(robot, language="matlab", name="arm").write(place / "code")
+    (place / "main.m").write_text(block("matlab"))
+    words = (compiler("octave-cli", "octave"), "--no-gui", "--no-init-file", "main.m")
+    torque = np.array(done(*words, cwd=place).split(), dtype=float)
+    assert difference(torque, dynid.inverse_dynamics(robot, Q, V, A)) < 1e-12
 
 
 def test_c_example(robot: Robot, place: Path) -> None:

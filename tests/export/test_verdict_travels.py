@@ -123,7 +123,7 @@ def ranges(ending: str) -> Callable[[Estimate, Path, bool], list[Path]]:
 FORMATS: dict[str, Callable[[Estimate, Path, bool], list[Path]]] = {
     **{name: model(name) for name in ("urdf", "xml", "sdf", "yaml", "json", "toml")},
     **{f"{name} template": model(name, template=True) for name in ("urdf", "xml", "sdf")},
-    **{language: code(language) for language in ("c", "python", "casadi", "torch", "jax")},
+    **{language: code(language) for language in ("c", "python", "julia", "matlab", "casadi", "torch", "jax")},
     **{simulator: actuators(simulator) for simulator in SIMULATOR_ENDINGS},
     "mujoco template": actuators("mujoco", ".xml"),
     "gazebo template": actuators("gazebo", ".urdf"),
@@ -206,6 +206,10 @@ def test_hostile_words_stay_in_comments(plain: Estimate, tmp_path: Path, form: s
         if path.suffix == ".py":
             strings = [n.value for n in ast.walk(ast.parse(content)) if isinstance(n, ast.Constant)]
             assert not any("broken" in str(x) for x in strings[1:])  # the first is the docstring
+        if path.suffix == ".m":
+            assert all("broken" not in re.sub("%.*|'[^']*'", "", line) for line in content.splitlines())
+        if path.suffix == ".jl":
+            assert all("broken" not in re.sub('#.*|"[^"]*"', "", line) for line in content.splitlines())
         if path.suffix in (".yaml", ".tex"):
             assert all("broken" not in re.sub("#.*", "", line) for line in re.split("[\n\r\u2028]", content))
         if path.suffix == ".casadi":

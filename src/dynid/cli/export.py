@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
     from dynid.robot.model import Robot
 
-_ENDINGS = {**ENDINGS, ".c": "c", ".h": "c", ".py": "python", ".casadi": "casadi", ".tex": "latex"}
+_ENDINGS = {**ENDINGS, ".c": "c", ".h": "c", ".py": "python", ".jl": "julia", ".m": "matlab"}
+_ENDINGS |= {".casadi": "casadi", ".tex": "latex"}
 _TENSORS = ("torch", "jax")  # Python files too: they are named by --to
 FORMATS = (*dict.fromkeys(_ENDINGS.values()), *_TENSORS)
-_CODE = ("c", "python", "casadi", *_TENSORS)
+_CODE = ("c", "python", "julia", "matlab", "casadi", *_TENSORS)
 _FUNCTIONS = ("inverse_dynamics", "gravity_torque", "coriolis_torque", "mass_matrix", "forward_dynamics", "regressor")
 
 

@@ -9,7 +9,7 @@ from dynid.codegen.c_sines import SINE_COSINE
 from dynid.codegen.functions import Function
 from dynid.codegen.graph import reachable
 from dynid.codegen.program import Program
-from dynid.codegen.statements import MEANINGS, Texts, conditions, folded, head_lines, title_lines
+from dynid.codegen.statements import MEANINGS, Notation, Texts, conditions, folded, head_lines, title_lines
 
 __all__ = ["emit_c"]
 
@@ -18,7 +18,7 @@ _HELPERS = {
     "step": "static double step(double x)\n{\n    return x > 0.0 ? 1.0 : 0.0;\n}\n",
     "ramp": "static double ramp(double x)\n{\n    return x > 0.0 ? x : 0.0;\n}\n",
 }
-_CALLS = {kind: f"{kind}({{}})" for kind in ("sin", "cos", "tanh", "exp", *_HELPERS)}
+_NOTATION = Notation({kind: f"{kind}({{}})" for kind in ("sin", "cos", "tanh", "exp", *_HELPERS)})
 # What could end a comment early, or carry it on.
 _UNSAFE = r"/\*|\*/|\\"
 
@@ -103,7 +103,7 @@ def _body(function: Function, inline_sines: bool) -> Iterator[str]:
     places: dict[int, list[int]] = {}
     for i, node in enumerate(function.entries):
         places.setdefault(node.index, []).append(i)
-    texts = Texts(function, _CALLS, named=("tanh", "exp", *_HELPERS))
+    texts = Texts(function, _NOTATION, named=("tanh", "exp", *_HELPERS))
     angles: dict[int, int] = {}
     for node in order:
         if inline_sines and node.kind in ("sin", "cos"):

@@ -16,7 +16,9 @@ from dynid.codegen.casadi_function import emit_casadi
 from dynid.codegen.compiled import CompiledCode, compile_c
 from dynid.codegen.functions import FUNCTIONS, Function, build_function
 from dynid.codegen.jax_file import emit_jax
+from dynid.codegen.julia_file import emit_julia
 from dynid.codegen.linkage import build_linkage, closed_function
+from dynid.codegen.matlab_file import emit_matlab
 from dynid.codegen.numpy_file import emit_numpy
 from dynid.codegen.operations import Operations
 from dynid.codegen.program import Program
@@ -40,13 +42,23 @@ PARAMETERS = ("standard", "base", "symbolic", "symbolic-base")
 EMITTERS: dict[str, Callable[[Program], Mapping[str, str]]] = {
     "c": emit_c,
     "python": emit_numpy,
+    "julia": emit_julia,
+    "matlab": emit_matlab,
     "casadi": emit_casadi,
     "torch": emit_torch,
     "jax": emit_jax,
 }
 # Libraries of tensors: the parameters are an argument, and the functions have no expression graph.
 _TENSORS = ("torch", "jax")
-_TITLES = {"c": "C", "python": "Python", "casadi": "CasADi", "torch": "PyTorch", "jax": "JAX"}
+_TITLES = {
+    "c": "C",
+    "python": "Python",
+    "julia": "Julia",
+    "matlab": "MATLAB",
+    "casadi": "CasADi",
+    "torch": "PyTorch",
+    "jax": "JAX",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +68,7 @@ class GeneratedCode:
     Attributes
     ----------
     language : str
-        "c", "python", "casadi", "torch" or "jax".
+        "c", "python", "julia", "matlab", "casadi", "torch" or "jax".
     files : dict of str to str
         Text of each source file by its name.
     operations : dict of str to Operations
@@ -153,8 +165,9 @@ def generate_code(
     functions : sequence of str or "all", default ("inverse_dynamics",)
         Functions to generate: inverse_dynamics, forward_dynamics, mass_matrix, coriolis_matrix, coriolis_torque,
         gravity_torque, bias_torque, drive_torque, regressor.
-    language : {"c", "python", "casadi", "torch", "jax"}, default "c"
-        C99, one NumPy file, serialized CasADi functions, or one file of functions that PyTorch or JAX differentiates.
+    language : {"c", "python", "julia", "matlab", "casadi", "torch", "jax"}, default "c"
+        C99, one NumPy file, a Julia module, MATLAB functions, serialized CasADi functions, or one file of functions
+        that PyTorch or JAX differentiates.
     parameters : {"standard", "base", "symbolic", "symbolic-base"}, optional
         "standard" folds the standard parameters into the code; "base" uses the base parameters only and gives the same
         torques; the symbolic forms take them as an argument array `parms`. By default "symbolic" for PyTorch and JAX,

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dynid.codegen.functions import Function
-from dynid.codegen.graph import reachable
 from dynid.codegen.numpy_linkage import closed_functions, closed_shared
 from dynid.codegen.program import Program
-from dynid.codegen.statements import MEANINGS, Texts, conditions, folded, head_lines, plain
+from dynid.codegen.statements import MEANINGS, Notation, Texts, assignments, conditions, folded, head_lines, plain
 
 __all__ = ["emit_numpy"]
 
-_CALLS = {
-    "sin": "np.sin({})",
-    "cos": "np.cos({})",
-    "tanh": "np.tanh({})",
-    "exp": "np.exp({})",
-    "sign": "np.sign({})",
-    "step": "np.where({} > 0.0, 1.0, 0.0)",
-    "ramp": "np.maximum({}, 0.0)",
-}
+_NOTATION = Notation(
+    {
+        "sin": "np.sin({})",
+        "cos": "np.cos({})",
+        "tanh": "np.tanh({})",
+        "exp": "np.exp({})",
+        "sign": "np.sign({})",
+        "step": "np.where({} > 0.0, 1.0, 0.0)",
+        "ramp": "np.maximum({}, 0.0)",
+    }
+)
 # What could end a string early, or hide code in it.
 _UNSAFE = r'"|\\'
 _SHARED = '''
@@ -70,10 +71,8 @@ def _function(function: Function, prefix: str = "") -> Iterator[str]:
     yield f'    """{meaning}: {function.result} (..., {result}) of {shapes}."""'
     for x in function.arguments:
         yield f'    {x.name} = _columns({x.name}, "{x.name}", {x.size})'
-    texts = Texts(function, _CALLS)
-    for node in reachable(function.outputs):
-        if assignment := texts.add(node):
-            yield f"    {assignment}"
+    texts = Texts(function, _NOTATION)
+    yield from (f"    {line}" for line in assignments(function, texts))
     for node in conditions(function):
         yield f"    if not np.all({texts[node]} > 0.0):"
         yield '        raise ValueError("the mass matrix is not positive definite: no physical robot moves so")'

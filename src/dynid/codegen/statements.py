@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
 
 from dynid.codegen.functions import Function
-from dynid.codegen.graph import Node, use_counts
+from dynid.codegen.graph import Node, reachable, use_counts
 from dynid.codegen.program import Program
 
-__all__ = ["MEANINGS", "Texts", "conditions", "folded", "head_lines", "plain", "title_lines"]
+__all__ = [
+    "MEANINGS",
+    "Notation",
+    "Texts",
+    "assignments",
+    "conditions",
+    "folded",
+    "head_lines",
+    "places",
+    "plain",
+    "title_lines",
+]
 
 MEANINGS = {
     "inverse_dynamics": "torque of every channel for a motion, drives included",
@@ -26,27 +40,40 @@ MEANINGS = {
     "loop_bars": "ends and lengths of two bars that close a loop, and the angles by which other joints turn them",
     "loop_drift": "second derivative of the residual without joint accelerations",
 }
-_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 # How tightly an expression holds together: a looser one inside a tighter one needs brackets.
 _SUM, _PRODUCT, _ATOM = 0, 1, 2
 _WIDTH = 96
 
 
+@dataclass(frozen=True)
+class Notation:
+    """How a language writes calls, as "np.sin({})", products, quotients, and one number of an argument.
+
+    `first` is the place of the first number of an array.
+    """
+
+    calls: Mapping[str, str]
+    element: str = "{}[{}]"
+    first: int = 0
+    product: str = "*"
+    quotient: str = "/"
+
+
 class Texts:
     """Texts of a function's nodes, given in order, arguments first; what is read once is written in place.
 
-    `calls` says how each kind of call is written, as "np.sin({})". A call of `named` gets a name in any case.
+    A call of `named` gets a name in any case.
     """
 
-    def __init__(self, function: Function, calls: Mapping[str, str], named: Collection[str] = ()) -> None:
+    def __init__(self, function: Function, notation: Notation, named: Collection[str] = ()) -> None:
         self._uses = use_counts(function.outputs)
-        self._calls, self._named = calls, named
+        self._notation, self._named = notation, named
         self._texts: dict[int, tuple[str, int]] = {}
         self._count = 0
 
     def add(self, node: Node) -> str:
         """The assignment "name = expression" that the node needs, or nothing where it is written in place."""
-        text, _ = self._texts[node.index] = _expression(node, self._texts, self._calls)
+        text, _ = self._texts[node.index] = _expression(node, self._texts, self._notation)
         in_place = self._uses[node.index] <= 1 and len(text) <= _WIDTH and node.kind not in self._named
         if in_place or node.kind in ("const", "input"):
             return ""
@@ -63,26 +90,38 @@ class Texts:
         return self._texts[node.index][0]
 
 
+def assignments(function: Function, texts: Texts) -> Iterator[str]:
+    """The assignments of everything that a function needs, in order."""
+    return (line for node in reachable(function.outputs) if (line := texts.add(node)))
+
+
 def conditions(function: Function) -> list[Node]:
     """What must be positive and is not known to be."""
     return [x for x in function.positive if x.kind != "const" or x.value <= 0]
 
 
-def _expression(node: Node, texts: dict[int, tuple[str, int]], calls: Mapping[str, str]) -> tuple[str, int]:
+def places(shape: tuple[int, ...]) -> list[str]:
+    """Places of the entries of a result row by row, counted from one."""
+    return [", ".join(str(i + 1) for i in place) for place in np.ndindex(shape)]
+
+
+def _expression(node: Node, texts: dict[int, tuple[str, int]], notation: Notation) -> tuple[str, int]:
     """Text of a node from that of its arguments, and how tightly it holds together."""
     if node.kind == "const":
         return repr(node.value), _ATOM if node.value >= 0 else _SUM
     if node.kind == "input":
-        return f"{node.name}[{node.position}]", _ATOM
+        return notation.element.format(node.name, node.position + notation.first), _ATOM
     parts = [texts[x.index] for x in node.args]
     if node.kind == "neg":
         return f"-{_held(parts[0], _ATOM)}", _SUM
     if node.kind in ("add", "sub"):
         # Brackets on the right keep the order of summation that was counted and tested.
-        return f"{_held(parts[0], _SUM)} {_SYMBOLS[node.kind]} {_held(parts[1], _PRODUCT)}", _SUM
+        sign = "+" if node.kind == "add" else "-"
+        return f"{_held(parts[0], _SUM)} {sign} {_held(parts[1], _PRODUCT)}", _SUM
     if node.kind in ("mul", "div"):
-        return f"{_held(parts[0], _PRODUCT)} {_SYMBOLS[node.kind]} {_held(parts[1], _ATOM)}", _PRODUCT
-    return calls[node.kind].format(parts[0][0]), _ATOM
+        sign = notation.product if node.kind == "mul" else notation.quotient
+        return f"{_held(parts[0], _PRODUCT)} {sign} {_held(parts[1], _ATOM)}", _PRODUCT
+    return notation.calls[node.kind].format(parts[0][0]), _ATOM
 
 
 def _held(part: tuple[str, int], grip: int) -> str:
