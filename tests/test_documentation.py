@@ -18,7 +18,7 @@ import pytest
 from numpydoc.docscrape import NumpyDocString
 
 import dynid
-from tests.support.public import public_names
+from tests.support.public import exists, public_names
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -188,23 +188,6 @@ def code_names(text: str) -> Iterator[str]:
         yield from (name for name in found if name.rsplit(".", 1)[1] not in FILES)
         for module, names in re.findall(r"^from (dynid[\w.]*) import ([\w, ]+)$", code, re.MULTILINE):
             yield from (f"{module}.{name.split(' as ')[0].strip()}" for name in names.split(","))
-
-
-def exists(name: str) -> bool:
-    """Whether a dotted name leads to a module, a public object, an attribute or a field."""
-    what: object = dynid
-    parts = name.split(".")[1:]
-    for i, part in enumerate(parts):
-        if hasattr(what, part):
-            what = getattr(what, part)
-        elif part in getattr(what, "__dataclass_fields__", {}):
-            return i == len(parts) - 1
-        else:
-            try:
-                what = importlib.import_module(".".join(["dynid", *parts[: i + 1]]))
-            except ModuleNotFoundError:
-                return False
-    return True
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda p: p.name)

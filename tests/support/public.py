@@ -1,4 +1,4 @@
-"""The public names of the package: everything that the stubs (`__init__.pyi`) list."""
+"""The public names of the package, which the stubs (`__init__.pyi`) list, and a look for a name by its text."""
 
 from __future__ import annotations
 
@@ -33,3 +33,20 @@ def public_names() -> Iterator[tuple[str, str, object]]:
             what = getattr(members, name)
             if not isinstance(what, ModuleType):
                 yield module, name, what
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name leads to a module, a public object, an attribute or a field."""
+    what: object = dynid
+    parts = name.split(".")[1:]
+    for i, part in enumerate(parts):
+        if hasattr(what, part):
+            what = getattr(what, part)
+        elif part in getattr(what, "__dataclass_fields__", {}):
+            return i == len(parts) - 1
+        else:
+            try:
+                what = importlib.import_module(".".join(["dynid", *parts[: i + 1]]))
+            except ModuleNotFoundError:
+                return False
+    return True
