@@ -52,6 +52,26 @@ def test_identify_validates_and_saves(logs: tuple[Path, Path], tmp_path: Path) -
     assert "simulation error (open loop), identified / a-priori" in shown.stdout and "tool link2" in shown.stdout
 
 
+def test_two_estimates_are_validated_beside_each_other(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    """Errors of both on the same motion, as each estimate tells them alone; the one without friction is worse."""
+    recordings = [package.load_recording(log) for log in logs]
+    expected = {}
+    for name, friction in (("full.json", "viscous+coulomb"), ("poor.json", "none")):
+        robot = package.load_robot("twolink", friction=friction)
+        estimate = package.identify(robot, recordings[0], "wls")
+        estimate.save(tmp_path / name)
+        expected[name] = estimate.validate(recordings[1]).to_dict()
+    done = dynid("validate", "full.json", str(logs[1]), "--compare", "poor.json", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)["validation"]
+    assert list(page) == list(expected)
+    for name, joints in expected.items():
+        for joint, figures in joints.items():
+            assert page[name][joint]["rmse"] == pytest.approx(figures["rmse"], rel=1e-9)
+    full, poor = page["full.json"], page["poor.json"]
+    assert all(poor[joint]["rmse"] > 2 * full[joint]["rmse"] for joint in ("joint1", "joint2"))
+
+
 def test_an_effect_that_the_verdict_advises_is_added_by_one_option(tmp_path: Path) -> None:
     """The screen names the ripple and the option; with it, or the line of dynid.toml, the verdict is good."""
     robot = package.load_robot("twolink", friction="viscous+coulomb", effects=["ripple=joint2:24"])
