@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dynid as package
+from dynid.cli.demo import synthetic_recording
 from tests.support.commands import dynid
 
 QUICK = ("--duration", "6", "--budget", "60", "--output-rate", "50")
@@ -108,9 +109,73 @@ def test_robot_without_masses(tmp_path: Path) -> None:
     assert "all a-priori values are zero" in done.stdout
 
 
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two recordings, and what auto identified from the first."""
+    folder = tmp_path_factory.mktemp("logs")
+    robot = package.load_robot("twolink")
+    runs = [synthetic_recording(robot, seed, duration=5.0) for seed in (0, 1)]
+    for k, run in enumerate(runs, start=1):
+        run.to_csv(folder / f"run{k}.csv")
+    package.identify(robot, runs[0]).save(folder / "estimate.json")
+    return folder
+
+
+def test_after_recordings_the_motion_complements_them(logs: Path, tmp_path: Path) -> None:
+    """The design is that of the function, for the noise that the residuals show; the plan counts the recordings."""
+    names = f"{logs / 'run1.csv'},{logs / 'run2.csv'}"
+    done = excite(tmp_path, "twolink", "-o", "m.toml", "--after", names, "--json", *QUICK)
+    assert done.returncode == 0, done.stderr
+    robot = package.load_robot("twolink")
+    motion = package.Excitation.from_toml(tmp_path / "m.toml", robot)
+    runs = [package.load_recording(logs / f"run{k}.csv", robot) for k in (1, 2)]
+    known = package.excitation.earlier_information(motion.criterion.base, runs)
+    np.testing.assert_allclose(motion.criterion.noise, known.noise, rtol=1e-9)
+    expected, stored = (rows.T @ rows for rows in (known.on_grid(motion.samples, 6.0), motion.criterion.known))
+    np.testing.assert_allclose(stored, expected, rtol=0, atol=1e-9 * expected.max())
+    plan = json.loads(done.stdout)["plan"]
+    after = known.with_motion(motion).std
+    np.testing.assert_allclose([row["std"] for row in plan["base_parameters"]], after, rtol=1e-6)
+
+
+def test_after_an_estimate_the_motion_is_for_its_drive_terms(logs: Path, tmp_path: Path) -> None:
+    """Those that auto chose, although the robot has others; an option of friction is kept, and then they differ."""
+    words = ("twolink", "-o", "m.toml", "--after", str(logs / "estimate.json"), *QUICK)
+    done = excite(tmp_path, *words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert planned(done) == set(package.Estimate.load(logs / "estimate.json").base.names)
+    other = excite(tmp_path, *words, "--friction", "viscous")
+    assert other.returncode == 1 and "other parameters" in other.stderr.splitlines()[-1]
+
+
+def test_motions_one_after_another(logs: Path, tmp_path: Path) -> None:
+    """Files with numbers that join, the reason at the end, and figures."""
+    options = ("--stack", "2", "--least-gain", "0", "--family", "cubic", "--figure", "m.svg")
+    done = excite(tmp_path, "twolink", "-o", "m.csv", "--after", str(logs / "run1.csv"), *options, *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "2 motions are the most that were asked for" in done.stdout and "least known" in done.stdout
+    assert "motion 2 of at most 2" in done.stderr
+    assert sorted(os.listdir(tmp_path)) == ["m-1.csv", "m-1.svg", "m-2.csv", "m-2.svg"]
+    robot = package.load_robot("twolink")
+    first, second = (package.load_recording(tmp_path / f"m-{k}.csv", robot).runs[0] for k in (1, 2))
+    np.testing.assert_allclose(first.q[-1], second.q[0], atol=1e-9)
+    easy = excite(tmp_path, "twolink", "-o", "n.csv", "--stack", "5", "--target", "9", "--json", *QUICK)
+    page = json.loads(easy.stdout)
+    assert page["end"] == "target" and len(page["motions"]) == 1 and (tmp_path / "n-1.csv").is_file()
+
+
 @pytest.mark.parametrize(
     ("arguments", "culprit"),
     [
+        (("--target", "0.1"), "give --stack"),
+        (("--least-gain", "0.1"), "give --stack"),
+        (("--rows", "0:9"), "--rows is for recordings"),
+        (("--cutoff", "9"), "--cutoff is for recordings"),
+        (("--after", "nothing.csv"), "nothing.csv"),
+        (("--after", "nothing.json"), "nothing.json"),
+        (("--stack", "2", "--target", "-1"), "target"),
+        (("--stack", "2", "--least-gain", "2"), "least gain"),
+        (("--stack", "2", "--family", "fourier-free"), "begin where the one before ends"),
         (("--start-posture", "3,0"), "'joint1' is 3, outside its range"),
         (("--start-posture", "0"), "start posture needs 2"),
         (("--start-posture", "zero,0"), "'zero'"),

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import complete, options, values
-from dynid.cli.app import Json, app, check_outputs, write, wrote
+from dynid.cli import complete, options, stacked, values
+from dynid.cli.app import Json, app, write, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
-from dynid.cli.wrap import with_robot
+from dynid.cli.wrap import with_logs
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from dynid.excitation.limits import MotionLimits
+    from dynid.identification.estimate import Estimate
     from dynid.robot.model import Robot
 
     Array = NDArray[np.float64]
 
 
 @app.command()
-@with_robot
+@with_logs
 def excite(
     inputs: Inputs,
     output: Annotated[
@@ -49,6 +51,27 @@ def excite(
     duration: Annotated[float, typer.Option(help="Seconds of the motion.")] = 20.0,
     budget: Annotated[int, typer.Option(help="Iterations of the search.")] = 1000,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which the search ends.")] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILES",
+            help="Earlier recordings or saved estimates (.json), separated by commas: the motion is designed for what "
+            "they leave uncertain.",
+        ),
+    ] = None,
+    stack: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MOST", min=1, help="Design up to this many motions one after another, numbered files. [one]"
+        ),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(help="End of --stack: largest standard deviation, as a share of a parameter's typical size."),
+    ] = None,
+    least_gain: Annotated[
+        float | None, typer.Option(help="End of --stack: share by which a motion improves the criterion. [0.05]")
+    ] = None,
     limits: options.LimitsOption = None,
     avoid: Annotated[
         Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
@@ -67,6 +90,10 @@ def excite(
     deviations of the parameters are printed too. Friction and rotor inertias count like bodies, also where the robot
     file says nothing of them. For a log without torques: dynid chirp.
 
+    With --after the motion is designed for what earlier recordings leave uncertain. With --stack motions are designed
+    one after another, each for what the ones before leave uncertain: motion-1.csv, motion-2.csv, ... It ends when
+    --target is reached, when a motion gains less than --least-gain, or after so many motions, and says which.
+
     Example: dynid excite tx40 -o motion.csv --limits limits.toml --torque-noise 0.5 --figure motion.svg
 
     where limits.toml holds lower, upper, velocity, acceleration, jerk, torque or power of joints by name or pattern:
@@ -78,38 +105,34 @@ def excite(
     """
     from dynid.excitation.design import design_excitation
     from dynid.excitation.files import check_suffix, write_excitation
-    from dynid.robot.load import USUAL_FRICTION
 
-    robot, rate = _with_unknown_drives(inputs), 100.0 if output_rate is None else output_rate
+    stop, estimates = stacked.Stop(stack, target, least_gain), stacked.earlier_estimates(after)
+    robot, rate = _with_unknown_drives(inputs, estimates), 100.0 if output_rate is None else output_rate
     # Everything is checked before the search, which takes its time.
     check_suffix(output)
-    check_outputs(output, figure)
+    stacked.check_stacked(stop, output, figure)
     within = _limits(robot, limits, limit_share)
     _check_request(robot, within, family, duration, size, rate)
     std = _torque_std(torque_noise, robot)
-    if robot is not inputs.robot:
-        print(
-            f"dynid: the robot file has no friction: the motion is designed for {USUAL_FRICTION} and rotor inertias, "
-            "which method auto chooses from (--friction none: for the bodies alone)",
-            file=sys.stderr,
-        )
+    known = stacked.earlier(inputs, robot, after, estimates, std, rate)
+    settings: dict[str, Any] = {
+        "family": family,
+        "size": size,
+        "criterion": criterion,
+        "limits": within,
+        "start": values.numbers(start_posture, "--start-posture"),
+        "after": known,
+        "budget": budget,
+        "time_limit": time_limit,
+        "seed": seed,
+        **_wishes(inputs, chosen, avoid),
+    }
+    if stop.most is not None:
+        stacked.design_stack(robot, duration, stop, settings, (output, figure, rate), as_json)
+        return
     with working("designing a motion") as work:
-        motion = design_excitation(
-            robot,
-            duration,
-            family=family,
-            size=size,
-            criterion=criterion,
-            limits=within,
-            start=values.numbers(start_posture, "--start-posture"),
-            noise=std,
-            budget=budget,
-            time_limit=time_limit,
-            seed=seed,
-            progress=work.report,
-            **_wishes(inputs, chosen, avoid),
-        )
-    plan = None if std is None else motion.plan(std, rate=rate)
+        motion = design_excitation(robot, duration, **settings, progress=work.report)
+    plan = None if std is None and after is None else motion.plan(known.noise, rate=known.rate, previous=known)
     write_excitation(motion, output, rate)
     wrote(output)
     if figure is not None:
@@ -124,14 +147,26 @@ def excite(
             show(plan.summary())
 
 
-def _with_unknown_drives(inputs: Inputs) -> Robot:
-    """The robot with the drive terms that method "auto" chooses from, if neither its file nor an option has any."""
+def _with_unknown_drives(inputs: Inputs, estimates: Sequence[Estimate]) -> Robot:
+    """The robot with the drive terms of earlier estimates, or of what method "auto" chooses from.
+
+    Those of the file stay if there is no estimate, and those of an option in any case.
+    """
     robot = inputs.robot
+    if "friction" in inputs.chosen_by_user():
+        return robot
+    if estimates:
+        return stacked.with_drives_of(robot, estimates[0])
     values_of_drives = (x for p, x in zip(robot.layout, robot.parameters, strict=True) if not p.inertial)
-    if any(values_of_drives) or robot.base != "fixed" or "friction" in inputs.chosen_by_user():
+    if any(values_of_drives) or robot.base != "fixed":
         return robot
     from dynid.robot.load import USUAL_FRICTION
 
+    print(
+        f"dynid: the robot file has no friction: the motion is designed for {USUAL_FRICTION} and rotor inertias, "
+        "which method auto chooses from (--friction none: for the bodies alone)",
+        file=sys.stderr,
+    )
     return robot.with_drives(USUAL_FRICTION, rotor_inertia=True)
 
 
@@ -164,7 +199,7 @@ def _check_request(robot: Robot, within: MotionLimits, family: str, duration: fl
 
 def _torque_std(noise: str | None, robot: Robot) -> Array | None:
     """Standard deviation of the torque of each joint (n,), if given."""
-    from dynid.excitation.plan import torque_noise
+    from dynid.excitation.information import torque_noise
 
     std = values.numbers(noise, "--torque-noise")
     return None if std is None else torque_noise(std, robot.n)

@@ -82,6 +82,9 @@ OPTIONS = {
     "chosen": "--chosen",
     "budget": "--budget",
     "time_limit": "--time-limit",
+    "after": "--after",
+    "most": "--stack",
+    "least_gain": "--least-gain",
     "duration": "--duration",
     "seed": "--seed",
     "torque_noise": "--torque-noise",
@@ -123,7 +126,6 @@ OPTIONS = {
 BY_COMMAND = {
     "inspect": {"method": "--grouping"},
     "excite": {
-        "rate": "--output-rate",
         "start": "--start-posture",
         "noise": "--torque-noise",
         "share": "--limit-share",

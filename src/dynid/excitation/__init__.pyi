@@ -1,6 +1,8 @@
 from . import clearances as clearances
 from .design import design_excitation as design_excitation
 from .excitation import Excitation as Excitation
+from .information import Information as Information
+from .information import earlier_information as earlier_information
 from .limits import MotionLimits as MotionLimits
 from .limits import motion_limits as motion_limits
 from .live import LiveExcitation as LiveExcitation
@@ -19,5 +21,8 @@ from .sequencing import (
 from .sequencing import (
     with_ramps as with_ramps,
 )
+from .stacking import ExcitationStack as ExcitationStack
+from .stacking import StackEnd as StackEnd
+from .stacking import stack_excitations as stack_excitations
 from .standing import Standing as Standing
 from .standing import stand_on as stand_on

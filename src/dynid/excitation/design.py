@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError, DynidError, did_you_mean
 from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, FourierQuintic, PointToPoint, at_rest
-from dynid.excitation.criteria import make_criterion
+from dynid.excitation.criteria import Criterion, make_criterion
 from dynid.excitation.excitation import Excitation
+from dynid.excitation.information import Earlier, Information, earlier_information
 from dynid.excitation.limits import MotionLimits, endless_joints, motion_limits
 from dynid.excitation.linkage import with_passive_joints
 from dynid.excitation.problem import AnyClearance, Problem
 from dynid.excitation.room import check_duration, check_torque_model
 from dynid.excitation.search import Work, refine, shrunk
-from dynid.parameters.base import base_parameters
+from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 from dynid.threads import one_blas_thread
@@ -91,6 +92,7 @@ def design_excitation(
     limits: Mapping[str, Mapping[str, float]] | MotionLimits | None = None,
     start: ArrayLike | None = None,
     noise: ArrayLike | None = None,
+    after: Earlier | Sequence[Earlier] = (),
     clearances: Sequence[AnyClearance] = (),
     channels: str | Sequence[str] | None = None,
     budget: int = 1000,
@@ -124,7 +126,9 @@ def design_excitation(
         Posture at which the motion starts, rad or m. By default it moves about the middle of the ranges, or about
         another posture where that one violates a limit at rest.
     noise : array, shape (channel,) or (), optional
-        The standard deviation of each channel, N m (N for forces).
+        The standard deviation of each channel, N m (N for forces). Default: what `after` shows, or 1.
+    after : Recording, DataSet, Observation, Estimate, Information, or a sequence of them
+        What is known already: the motion is designed for what that leaves uncertain, see `earlier_information`.
     clearances : sequence of clearances
         Further limits, such as those of `dynid.excitation.clearances`. With closed loops, the limits of passive joints
         and a margin to singular postures are always among them (`PassiveJoints`).
@@ -179,8 +183,8 @@ def design_excitation(
             "or fix its base"
         )
     base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))
-    goal = make_criterion(base, criterion, noise=noise, **options)
     count = samples or _sample_count(basis, base.count, robot.n)
+    goal = _goal(base, criterion, earlier_information(base, after, noise=noise), count, basis.duration, options)
     clearances = with_passive_joints(robot, tuple(clearances))
     labels = [c.label for c in clearances]
     if len(set(labels)) < len(labels):
@@ -209,6 +213,16 @@ def design_excitation(
         notes=(*notes, *found.notes, *tightened),
         samples=count,
     )
+
+
+def _goal(
+    base: BaseParameters, name: str, earlier: Information, count: int, duration: float, options: dict[str, Any]
+) -> Criterion:
+    """The criterion on a grid of so many samples, with what is known stacked below."""
+    stacked = earlier.on_grid(count, duration)
+    if options.get("known") is not None:
+        stacked = np.vstack([stacked, np.asarray(options["known"], dtype=float)]) if len(stacked) else options["known"]
+    return make_criterion(base, name, noise=earlier.noise, **options | {"known": stacked})
 
 
 def _turning(robot: Robot, held: MotionLimits) -> tuple[str, ...]:

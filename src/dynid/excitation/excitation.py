@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
+    from dynid.excitation.information import Earlier
     from dynid.excitation.plan import Plan
-    from dynid.identification.observation import Observation
 
 __all__ = ["Excitation"]
 
@@ -148,7 +148,7 @@ class Excitation:
         *,
         rate: float = 100.0,
         target: float = 0.02,
-        previous: Observation | Sequence[Observation] = (),
+        previous: Earlier | Sequence[Earlier] = (),
     ) -> Plan:
         """Predict the accuracy of each base parameter, and the number of periods until it reaches `target`.
 
@@ -160,8 +160,8 @@ class Excitation:
             Sampling rate, Hz.
         target : float
             Relative standard deviation to be reached, such as 0.02.
-        previous : Observation or sequence of Observation
-            Observations of earlier recordings of the same robot.
+        previous : Recording, DataSet, Observation, Estimate, Information, or a sequence of them
+            What is known already, see `dynid.excitation.earlier_information`.
 
         Returns
         -------

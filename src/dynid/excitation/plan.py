@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError
 from dynid.excitation.excitation import Excitation
-from dynid.identification.observation import Observation, fold
+from dynid.excitation.information import Earlier, earlier_information, torque_noise
+from dynid.identification.observation import fold
 from dynid.parameters.base import BaseParameters
 from dynid.threads import one_blas_thread
 
@@ -147,7 +148,7 @@ def plan(
     *,
     rate: float = 100.0,
     target: float = 0.02,
-    previous: Observation | Sequence[Observation] = (),
+    previous: Earlier | Sequence[Earlier] = (),
 ) -> Plan:
     """Predict the accuracy of each base parameter; see `Excitation.plan`."""
     base = excitation.criterion.base
@@ -157,8 +158,7 @@ def plan(
     W = excitation.base_regressor(rate)[:-1] / std[:, None]
     with one_blas_thread():
         rows = fold(W.reshape(-1, base.count))
-    old = [previous] if isinstance(previous, Observation) else list(previous)
-    before = np.vstack([np.zeros((0, base.count)), *(_rows(o, base, std) for o in old)])
+    before = earlier_information(base, previous, noise=std).rows
     directions, gains, unseen = _decomposed(before, rows)
     prior = base.values()
     # Sums that cancel leave a trace of rounding.
@@ -178,21 +178,6 @@ def plan(
         gains=gains,
         unseen=unseen,
     )
-
-
-def torque_noise(noise: ArrayLike, channels: int) -> Array:
-    """The standard deviation of each channel (channel,), checked."""
-    given = np.asarray(noise, dtype=float)
-    if given.shape not in ((), (1,), (channels,)) or not np.all(np.isfinite(given)) or not np.all(given > 0):
-        raise DataError(f"torque noise must be positive, one number or {channels}")
-    return np.broadcast_to(given, (channels,)).copy()
-
-
-def _rows(observation: Observation, base: BaseParameters, noise: Array) -> Array:
-    """Rows of information of a recording, divided by the noise."""
-    if observation.base.expressions != base.expressions or observation.base.channels != base.channels:
-        raise DataError("the previous recording is an observation of other base parameters or channels")
-    return np.vstack([f[:, :-1] / s for f, s in zip(observation.factors, noise, strict=True)])
 
 
 def _decomposed(before: Array, rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:

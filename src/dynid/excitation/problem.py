@@ -22,7 +22,7 @@ from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
 
-__all__ = ["AnyClearance", "Clearance", "Limit", "MovingClearance", "Problem"]
+__all__ = ["AnyClearance", "Clearance", "Limit", "MovingClearance", "Problem", "begins_at_posture"]
 
 Array = NDArray[np.float64]
 
@@ -61,6 +61,12 @@ AnyClearance = Clearance | MovingClearance
 
 def _moving(clearance: AnyClearance) -> TypeGuard[MovingClearance]:
     return getattr(clearance, "moving", False)
+
+
+def begins_at_posture(basis: Basis) -> bool:
+    """Whether the first coefficient of a family is its posture at the start."""
+    at_start = basis.values(0.0)[0]
+    return bool(abs(at_start[0] - 1) <= 1e-9 and np.abs(at_start[1:]).max(initial=0.0) <= 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +121,7 @@ class Problem:
         velocity = lim.velocity[:, None] / np.abs(self.bases[1]).max(axis=0).clip(1e-300)
         out = np.minimum(reach, velocity)
         if self.start is not None:
-            at_start = self.basis.values(0.0)[0]
-            if abs(at_start[0] - 1) > 1e-9 or np.abs(at_start[1:]).max(initial=0.0) > 1e-9:
+            if not begins_at_posture(self.basis):
                 raise DataError(
                     "no coefficient of this family is its start posture; use fourier, a spline or waypoints"
                 )

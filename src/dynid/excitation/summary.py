@@ -9,9 +9,10 @@ from rich.table import Table
 
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.plan import MOST_PERIODS, Plan
+from dynid.excitation.stacking import ExcitationStack
 from dynid.terminal import rendered
 
-__all__ = ["excitation_text", "plan_text"]
+__all__ = ["excitation_text", "plan_text", "stack_text"]
 
 # Share of the largest torque of a parameter that another one moves at least, to be listed.
 _SHOWN = 0.01
@@ -95,6 +96,29 @@ def plan_text(plan: Plan) -> str:
     if far:
         lines.append(f"relative error not below {goal} within {MOST_PERIODS} periods: {', '.join(far)}")
     return rendered(table, *lines)
+
+
+def stack_text(stack: ExcitationStack) -> str:
+    """What every motion adds to what is known, and why no further one was designed."""
+    base = stack.before.base
+    table = _table(
+        f"{base.robot.name}: motions one after another, std as a share of the typical size",
+        ("motion", "seconds", "condition number", "gain", "largest std", "median std", "least known"),
+    )
+    for k, relative in enumerate(stack.relative_std):
+        seconds = f"{stack.motions[k - 1].duration:g}" if k else "-"
+        gain = _percent(stack.gains[k - 1]) if k else "-"
+        condition = stack.condition_numbers[k]
+        table.add_row(
+            str(k) if k else "before",
+            seconds,
+            f"{condition:.4g}" if np.isfinite(condition) else "-",
+            gain,
+            _percent(relative.max()),
+            _percent(float(np.median(relative))),
+            base.names[int(np.argmax(relative))] if np.any(np.isfinite(relative)) else "-",
+        )
+    return rendered(table, stack.reason)
 
 
 def _percent(share: float) -> str:
