@@ -40,6 +40,7 @@ from studies.reproduce import (
     semi_parametric,
     servo_friction,
     so101,
+    stacking,
     structure,
     toolbox,
     tx40,
@@ -59,6 +60,12 @@ def studies() -> dict[str, Study]:
         Study("dynamics", "Torques and mass matrices of the printed models", dynamics.figures),
         Study(
             "excitation", "Published motions, better designs within the same limits, and an arm in a corner", _motions
+        ),
+        Study(
+            "stacking",
+            "TIAGo's motions one after another against a single one of the same length and iterations",
+            stacking.figures,
+            full=stacking.full_figures,
         ),
         Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
         Study("wam", "Physical feasibility of the WAM's parameters, and their free falls", wam.figures),

@@ -13,7 +13,16 @@ from studies.reproduce.registry import find_study, studies
 from studies.reproduce.study import Figure, number, published
 
 # Designs, simulations and Monte Carlo runs take minutes; tests of their own look at them.
-LONG = ("compensated-control", "coverage", "excitation", "extrapolation", "pc-didim", "semi-parametric", "verdicts")
+LONG = (
+    "compensated-control",
+    "coverage",
+    "excitation",
+    "extrapolation",
+    "pc-didim",
+    "semi-parametric",
+    "stacking",
+    "verdicts",
+)
 MINUTES = ("actuators", "fleet", "flexible", "intervals", "legs", "refusals", "regret", "wam")
 QUICK = sorted(name for name, study in studies().items() if not study.needs_data and name not in (*LONG, *MINUTES))
 

@@ -32,7 +32,8 @@ METHODS = (
     *("iv", "didim", "pc-iv", "pc-didim", "cloe", "clie", "ml", "ekf", "ukf"),
 )
 STUDIES = (
-    *("structure", "dynamics", "excitation", "toolbox-2dof", "wam", "codegen", "iiwa-feasibility", "pc-didim"),
+    *("structure", "dynamics", "excitation", "stacking", "toolbox-2dof", "wam", "codegen"),
+    *("iiwa-feasibility", "pc-didim"),
     *("actuators", "semi-parametric", "compensated-control", "coverage", "intervals", "regret", "refusals"),
     *("extrapolation", "verdicts", "flexible", "human-regressor"),
     *("human-forceplate", "tx40", "kr300", "kr300-flexible", "servo-friction", "so101", "tx40-filters", "legs"),

@@ -234,7 +234,7 @@ def _residual_noise(observation: Observation) -> Array:
 
 
 def _row_variance(estimate: Estimate) -> Array:
-    """Variance of one row of each channel as if rows were independent: fewer of them are, if noise is autocorrelated."""
+    """Variance of a row of each channel as if rows were independent; fewer of them are, if noise is autocorrelated."""
     rows = np.asarray(estimate.rows, dtype=float)
     if not estimate.independent_rows:
         return estimate.noise**2
