@@ -135,11 +135,11 @@ def _comparison(criterion: str, seeds: int) -> Iterator[Figure]:
     for name, value in shown.items():
         yield Figure(section, name, "-", value, 0.0, np.inf, "recorded: either may be better")
     for name, errors, std in (("stacked", error, stacked), ("single", other, single)):
-        spread = float(np.sqrt(np.mean((errors / std) ** 2)))
+        scatter = float(np.sqrt(np.mean((errors / std) ** 2)))
         # The parameters of a recording have correlated errors: about as many independent ones as base parameters.
         bound = 4.0 / np.sqrt(2.0 * seeds * stacked.shape[1])
         reason = "predicted and simulated agree, four standard deviations of a mean square"
-        yield number(section, f"rms of error over predicted std, {name}", 1.0, spread, bound, reason)
+        yield number(section, f"rms of error over predicted std, {name}", 1.0, scatter, bound, reason)
 
 
 def _rms_ratio(stacked: Array, single: Array) -> float:

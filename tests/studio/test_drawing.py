@@ -6,7 +6,8 @@ import numpy as np
 
 import dynid
 from dynid.robot.inertia import inertia_from_com
-from dynid.studio.drawing import bars, closest_pairs, ellipsoid_corners, ellipsoids, frame, poses, reach
+from dynid.robot.skeleton import bars, poses
+from dynid.studio.drawing import closest_pairs, ellipsoid_corners, ellipsoids, frame, reach
 
 
 def test_bars_join_the_joints() -> None:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import regressor
 from dynid.errors import DataError
+from dynid.excitation.live_colors import score_table
 from dynid.excitation.running_derivatives import RunningDerivatives
 from dynid.excitation.sizes import typical_sizes
 from dynid.markup import HtmlFrame
@@ -99,6 +100,8 @@ class LiveScore(HtmlFrame):
         Bodies, the least known first.
     advice : Advice
         What to move next.
+    target : float
+        Relative standard deviation below which a parameter is known.
     """
 
     time: float
@@ -109,6 +112,7 @@ class LiveScore(HtmlFrame):
     relative_std: Array
     segments: tuple[SegmentScore, ...]
     advice: Advice
+    target: float = 0.1
 
     @property
     def share(self) -> float:
@@ -145,14 +149,7 @@ class LiveScore(HtmlFrame):
 
     def summary(self) -> str:
         """A table of the bodies, the least known first, and the score in one line."""
-        from rich.table import Table
-
-        table = Table(title=f"{self.samples} samples, {self.time:.1f} s")
-        for name in ("segment", "known", "of", "relative std %"):
-            table.add_column(name, justify="left" if name == "segment" else "right")
-        for x in self.segments:
-            table.add_row(x.name, str(x.known), str(x.count), f"{100 * x.relative_std:.1f}")
-        return f"{rendered(table)}{self.line().strip()}"
+        return f"{rendered(score_table(self))}{self.line().strip()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The score as plain data; None for an infinite condition number."""
@@ -234,6 +231,11 @@ class LiveExcitation:
         self._posture: Array | None = None
         self._score: LiveScore | None = None
         self._owner = _owners(base)
+
+    @property
+    def posture(self) -> Array:
+        """The last posture (nq,), with the pose of a floating base first; at rest before the first sample."""
+        return (_at_rest(self.robot) if self._posture is None else self._posture).copy()
 
     @property
     def factor(self) -> Array:
@@ -328,13 +330,14 @@ class LiveExcitation:
             relative_std=left,
             segments=tuple(segments),
             advice=self._advice(segments, root, left),
+            target=self.target,
         )
 
     def _advice(self, segments: Sequence[SegmentScore], root: Array, left: Array) -> Advice:
         """The least known body that a trial motion improves, and the joint that improves it most."""
         masses = {link.name: abs(float(link.inertia[0])) for link in self.robot.links}
         least = _NO_BODY * sum(masses.values())
-        q = self._posture if self._posture is not None else _at_rest(self.robot)
+        q = self.posture
         seen: dict[str, Array] = {}
         best: tuple[float, str, str] | None = None
         for segment in (s for s in segments if masses[s.name] >= least):

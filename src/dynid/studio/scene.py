@@ -10,7 +10,8 @@ from nicegui.elements.scene.scene_object3d import Object3D
 from numpy.typing import NDArray
 
 from dynid.robot.model import Robot
-from dynid.studio.drawing import bars, ellipsoids, poses, reach
+from dynid.robot.skeleton import bars, poses
+from dynid.studio.drawing import ellipsoids, reach
 from dynid.studio.meshes import DrawnShape
 
 __all__ = ["RobotScene"]
