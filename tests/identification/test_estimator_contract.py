@@ -12,7 +12,7 @@ import pytest
 import dynid
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import IrlsOptions, WlsOptions
-from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS, OPTIONS, method_options
+from dynid.identification.estimators.registry import BALANCES, CLOSED_LOOP, ESTIMATORS, OPTIONS, method_options
 from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.recording.recording import Recording, Run
@@ -45,8 +45,8 @@ def run(name: str, observation: Observation, **more: Any) -> Estimate:
 
 
 def test_the_battery_knows_every_estimator() -> None:
-    """A new estimator must be added here."""
-    assert {m for m, _ in METHODS.values()} == set(ESTIMATORS)
+    """A new estimator must be added here; those of the energy balance have their own, which needs motions."""
+    assert {m for m, _ in METHODS.values()} == set(ESTIMATORS) - set(BALANCES)
 
 
 @every

@@ -28,7 +28,7 @@ __all__ = [
 
 # Loading the registries takes a second, too long for a shell that waits for words; tests hold the two together.
 METHODS = (
-    *("auto", "ols", "wls", "gls", "irls", "tls", "ridge", "feasible"),
+    *("auto", "ols", "wls", "gls", "irls", "tls", "ridge", "feasible", "power", "energy"),
     *("iv", "didim", "pc-iv", "pc-didim", "cloe", "clie", "ml", "ekf", "ukf"),
 )
 STUDIES = (

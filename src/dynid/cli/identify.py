@@ -83,7 +83,8 @@ def identify(
         typer.Option(
             autocompletion=complete.methods,
             help="auto: all drive terms and bodies near the prior, with learned scales; ols, wls, gls, irls, tls, "
-            "ridge or feasible; ml, ekf or ukf; with --controller iv, didim, pc-iv, pc-didim, cloe or clie. [auto]",
+            "ridge or feasible; power or energy, without accelerations; ml, ekf or ukf; with --controller iv, didim, "
+            "pc-iv, pc-didim, cloe or clie. [auto]",
         ),
     ] = None,
     constraints: Constraints = None,

@@ -13,6 +13,8 @@ from .estimators.closed_loop import DidimOptions as DidimOptions
 from .estimators.closed_loop import IvOptions as IvOptions
 from .estimators.closed_loop import PcDidimOptions as PcDidimOptions
 from .estimators.closed_loop import PcIvOptions as PcIvOptions
+from .estimators.energy import EnergyOptions as EnergyOptions
+from .estimators.energy import PowerOptions as PowerOptions
 from .estimators.feasible import FeasibleOptions as FeasibleOptions
 from .estimators.kalman import EkfOptions as EkfOptions
 from .estimators.kalman import UkfOptions as UkfOptions

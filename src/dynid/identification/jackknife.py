@@ -123,7 +123,8 @@ def uncertainty(
     A posterior has its covariance already, with the independent rows that it rests on.
     A covariance from repeated solves on simulated data is that of white noise, whatever the noise model.
     """
-    freedom = float(max(observation.total_rows - solution.beta.size, 1))
+    equations = observation.total_rows if solution.equations is None else solution.equations
+    freedom = float(max(equations - solution.beta.size, 1))
     if solution.independent_rows:
         free = min(max(sum(solution.independent_rows) - solution.beta.size, 1.0), solution.freedom)
         known = solution.covariance, solution.parameter_covariance
@@ -154,7 +155,10 @@ def uncertainty(
         covariance = covariance + np.outer(solution.shift, solution.shift)
     if found is None:
         return Uncertainty(covariance, standard, "white", freedom)
-    return Uncertainty(covariance, standard, "autocorrelated", float(found.blocks - 1), found.independent_rows)
+    independent = found.independent_rows
+    if solution.equations is not None:
+        independent = tuple(sum(independent) / equations * rows for rows in observation.rows)
+    return Uncertainty(covariance, standard, "autocorrelated", float(found.blocks - 1), independent)
 
 
 def _posterior(rows: Array, equalities: Array | None = None) -> Array:

@@ -16,6 +16,7 @@ from dynid.identification.auto import AutoOptions, auto
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import BodyOptions, MethodOptions
 from dynid.identification.estimators.registry import (
+    BALANCES,
     CLOSED_LOOP,
     ESTIMATORS,
     TORQUE_FITS,
@@ -84,8 +85,9 @@ def identify(
     method : str, default "auto"
         "auto" is the posterior of bodies and all drive terms with a prior whose scales are learned, over physically
         consistent and plausible robots. The other methods do what they are told:
-        "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit the measured regressor. "iv", "didim", "pc-iv",
-        "pc-didim", "cloe" and "clie" simulate the closed loop; they need recorded references and the `loop`.
+        "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit the measured regressor. "power" and "energy"
+        fit the energy balance of the motion, without accelerations. "iv", "didim", "pc-iv", "pc-didim", "cloe" and
+        "clie" simulate the closed loop; they need recorded references and the `loop`.
         "ml", "ekf" and "ukf" use the recording without the controller.
     options : MethodOptions, optional
         Options of the method as its dataclass, for example `WlsOptions(iterations=3)`.
@@ -152,6 +154,8 @@ def identify(
         experiment = Experiment(robot, recording, _checked_loop(loop, method), signals or Signals(), channels)
         found = estimate_closed_loop(experiment, method, options=chosen, noise_model=noise_model, progress=progress)
         return replace(found, seconds=time.perf_counter() - started)
+    if method in BALANCES and isinstance(recording, DataSet):
+        check_factors_suffice(method, chosen, "which a data set does not keep")
     if loop is not None:
         raise DataError(f"method '{method}' does not simulate; a loop is for {', '.join(CLOSED_LOOP)}")
     if method == "auto":
@@ -269,7 +273,7 @@ def estimate_from(
     observation : Observation
         What `observe` returned.
     method : str, default "wls"
-        "ols", "wls", "gls", "irls", "tls", "ridge" or "feasible".
+        "ols", "wls", "gls", "irls", "tls", "ridge", "feasible", "power" or "energy".
     options : MethodOptions, optional
         Options of the method, as for `identify`.
     noise_model : {"autocorrelated", "white"}, default "autocorrelated"
@@ -364,7 +368,9 @@ def estimate_of(
     observation where the solution rests on more rows than these.
     """
     residual, torque = observation.residual_norms(solution.beta), observation.torque_norms()
-    if condition is None:
+    if condition is None and solution.equations is not None and solution.rows is not None:
+        condition = condition_number(np.vstack([Z for _, Z, _, _ in solution.rows()]))
+    elif condition is None:
         with np.errstate(divide="ignore", invalid="ignore"):
             condition = condition_number(observation.stacked(1.0 / solution.noise)[:, :-1])
     known = _with_unknown(observation, uncertainty(observation, solution, noise_model, least_ratio))

@@ -37,7 +37,7 @@ __all__ = ["EXPORTS", "FRICTIONS", "METHODS", "MOTION", "PER_JOINT", "RUN", "Ses
 
 Array = NDArray[np.float64]
 
-METHODS = ("auto", "feasible", "wls", "ols", "gls", "irls", "tls", "ridge")
+METHODS = ("auto", "feasible", "wls", "ols", "gls", "irls", "tls", "ridge", "power", "energy")
 FRICTIONS = ("", "none", "viscous", "viscous+coulomb", "viscous+coulomb+offset")
 # In place of a value that the project file gives per joint, which the page keeps as it is.
 PER_JOINT = "per joint"

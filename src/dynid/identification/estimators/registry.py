@@ -19,6 +19,7 @@ from dynid.identification.estimators.closed_loop import (
     pc_didim,
     pc_iv,
 )
+from dynid.identification.estimators.energy import EnergyOptions, PowerOptions, energy, power
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
 from dynid.identification.estimators.kalman import EkfOptions, UkfOptions, ekf, ukf
 from dynid.identification.estimators.least_squares import (
@@ -42,6 +43,7 @@ from dynid.identification.estimators.solution import Solution
 from dynid.identification.observation import Observation
 
 __all__ = [
+    "BALANCES",
     "CLOSED_LOOP",
     "ESTIMATORS",
     "OPTIONS",
@@ -62,6 +64,8 @@ ESTIMATORS: dict[str, Callable[..., Solution]] = {
     "tls": tls,
     "ridge": ridge,
     "feasible": feasible,
+    "power": power,
+    "energy": energy,
 }
 
 # Methods that need the experiment itself.
@@ -76,6 +80,9 @@ CLOSED_LOOP: dict[str, Callable[..., tuple[Solution, Observation]]] = {
     "ekf": ekf,
     "ukf": ukf,
 }
+
+# Methods of an observation that fit the energy balance of its runs instead of its rows.
+BALANCES = ("power", "energy")
 
 # Methods of an experiment that fit measured torques, whose residuals show the noise.
 TORQUE_FITS = ("iv", "didim", "pc-iv", "pc-didim")
@@ -92,6 +99,8 @@ OPTIONS: dict[str, type[MethodOptions]] = {
     "tls": TlsOptions,
     "ridge": RidgeOptions,
     "feasible": FeasibleOptions,
+    "power": PowerOptions,
+    "energy": EnergyOptions,
     "iv": IvOptions,
     "didim": DidimOptions,
     "pc-iv": PcIvOptions,
@@ -112,6 +121,8 @@ def check_method(method: str) -> None:
 
 def check_factors_suffice(method: str, options: MethodOptions, why: str = "which are not kept") -> None:
     """Raise a DataError if a method reads the samples again, and say why it cannot."""
+    if method in BALANCES:
+        raise DataError(f"method '{method}' needs the runs themselves, {why}; use ols, wls, tls or ridge")
     robust = isinstance(options, FeasibleOptions) and options.objective in LOSSES
     if method in ("irls", "gls") or robust:
         what = "a robust objective" if robust else f"method '{method}'"

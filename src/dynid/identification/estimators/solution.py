@@ -132,6 +132,8 @@ class Solution:
         Degrees of freedom of the standard deviations of a posterior.
     walls : tuple of Wall
         Sides of the plausible box against which the data push.
+    equations : int or None
+        Number of equations of `rows`, where these are not the rows of the observation.
     """
 
     beta: Array
@@ -153,6 +155,7 @@ class Solution:
     independent_rows: tuple[float, ...] = ()
     freedom: float = np.inf
     walls: tuple[Wall, ...] = ()
+    equations: int | None = None
 
 
 class StreamedRows(Protocol):
