@@ -73,14 +73,19 @@ def studies() -> dict[str, Study]:
         Study(
             "iiwa-feasibility", "Physical consistency of the printed parameters of the iiwa", iiwa_feasibility.figures
         ),
-        Study("pc-didim", "A simulated TX40: bias, covariance, tests", pc_didim.figures, full=pc_didim.full_figures),
+        Study("pc-didim", "A simulated TX40: bias, covariance, tests", pc_didim.figures, cases=pc_didim.figures),
         Study(
             "actuators",
             "Simulated legs, motors and servos identified from encoders",
             actuators.figures,
             full=actuators.full_figures,
         ),
-        Study("semi-parametric", "Simulated arms with learned residual torques", semi_parametric.figures),
+        Study(
+            "semi-parametric",
+            "Simulated arms with learned residual torques",
+            semi_parametric.figures,
+            cases=semi_parametric.figures,
+        ),
         Study(
             "compensated-control", "Low-gain tracking with stiction, ripple and elasticity", compensated_control.figures
         ),

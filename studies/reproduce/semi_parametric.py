@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
+from dynid.errors import DataError
 from dynid.excitation.basis import Fourier, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.excitation import Excitation
@@ -38,28 +40,38 @@ from studies.reproduce.semi_parametric_designs import (
 from studies.reproduce.semi_parametric_learned import fallback_figures, kernel_figures, learned, own, table_figures
 from studies.reproduce.study import Figure, number, published
 
-__all__ = ["figures"]
+__all__ = ["MOTIONS", "figures"]
 
 Array = NDArray[np.float64]
+
+MOTIONS = 20  # along which the orders of Table 5-8 are counted in the full form
 
 _ROBOTS = {"puma560": "PUMA", "twolink": "two-link"}
 _EXACT, _RECORD = "a count is exact", "for the record"
 
 
-def figures() -> Iterator[Figure]:
+def figures(full: bool = False, half: str | None = None, folder: Path | None = None) -> Iterator[Figure]:
+    """The two-link and what needs no simulation; `full`: the PUMA too, and Table 5-8 over twenty motions.
+
+    Finished rows of the table are kept in `folder`.
+    """
+    if half is not None:
+        raise DataError("the semi-parametric study has no halves")
+    names = list(_ROBOTS) if full else ["twolink"]
     yield from _structures()
     yield from _theorem()
     yield from _printed_conditions()
-    for name in _ROBOTS:
+    for name in names:
         for figure in semiparametric_design_figures(name, BUDGET):
             yield replace(figure, section=f"T6 {figure.section}")
     yield from _sizes()
     yield from _hyperparameters()
     yield from _bandwidth()
-    yield from friction_figures()
-    yield from _motions()
-    yield from table_figures()
-    yield from tracking_figures(learned, own)
+    yield from friction_figures(names)
+    if full:
+        yield from _motions()
+        yield from table_figures(MOTIONS, folder)
+    yield from tracking_figures(learned, own, names)
     yield from kernel_figures()
     yield from overlay_figures(learned)
     yield from fallback_figures()

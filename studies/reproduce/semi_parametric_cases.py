@@ -103,10 +103,11 @@ def tracking(name: str, model: Robot | TorqueModel, motions: Sequence[Excitation
     return position_error([follow(load_robot(name), motion, model, TEST) for motion in motions])
 
 
-def friction_figures() -> Iterator[Figure]:
+def friction_figures(names: Sequence[str] = tuple(_ROBOTS)) -> Iterator[Figure]:
     """fv and fc by least squares against the plant's values, for Coulomb friction the mean of both directions."""
     section = "T10 friction by least squares against the plant, % per joint"
-    for name, title in _ROBOTS.items():
+    for name in names:
+        title = _ROBOTS[name]
         truth = _drives(thesis_model(name).robot)
         for derivatives, label in ((THESIS, "10 Hz differences, every row"), (CLEAN, "exact derivatives, moving rows")):
             found = _drives(rigid_model(name, derivatives=derivatives))
@@ -136,14 +137,17 @@ def _own_laws(name: str) -> float:
     return 100 * float(np.abs(beta[drives] / truth[drives] - 1).max())
 
 
-def tracking_figures(thesis: Learner | None = None, own: Learner | None = None) -> Iterator[Figure]:
+def tracking_figures(
+    thesis: Learner | None = None, own: Learner | None = None, names: Sequence[str] = tuple(_ROBOTS)
+) -> Iterator[Figure]:
     """IDM without friction, RBD-LS and learned residuals on top of it, at the gains for testing.
 
     `thesis` learns from the thesis' data, `own` from clean data.
     """
     section = "T12 position error at the gains for testing, rad per joint"
     yield _gravity(section)
-    for name, title in _ROBOTS.items():
+    for name in names:
+        title = _ROBOTS[name]
         sets = {"training motion": [*training_parts(name, _ROW)], "three other motions": unseen_motions(name)}
         variants = (("thesis' data", THESIS, "SGPR", thesis), ("clean data", CLEAN, "dynid's own", own))
         robots = {label: rigid_model(name, derivatives=derivatives) for label, derivatives, _, _ in variants}

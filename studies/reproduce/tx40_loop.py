@@ -40,10 +40,13 @@ def tx40_loop(rate: float) -> tuple[LinearController, Excitation]:
     return cascade(rate, *bandwidth_gains(robot, _BANDWIDTH)), motion
 
 
-def tx40_sensors(counts: float, rate: float = RATE, torque: float = 1.0) -> Sensors:
-    """Encoder noise with the standard deviation of rounding to a count, and torque noise; one density for all rates."""
+def tx40_sensors(counts: float, rate: float = RATE, torque: float = 1.0, count: float = 1 / np.sqrt(12)) -> Sensors:
+    """Encoder noise with a standard deviation in counts, by default that of rounding, and torque noise.
+
+    Both have one density for all rates.
+    """
     share = np.sqrt(rate / RATE)
-    noise = 2 * np.pi / counts / np.sqrt(12)
+    noise = 2 * np.pi / counts * count
     return Sensors(noise=share * noise, velocity_cutoff=_VELOCITY_CUTOFF, torque_noise=share * torque * _TORQUE_NOISE)
 
 

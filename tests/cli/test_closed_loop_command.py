@@ -162,11 +162,17 @@ def _one(value: float) -> Iterator[Figure]:
 
 
 def test_full_runs_the_longer_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each form has its own function; the one that fails makes the command fail."""
-    monkeypatch.setattr(pc_didim, "figures", lambda: _one(1.0))
-    monkeypatch.setattr(pc_didim, "full_figures", lambda: _one(2.0))
+    """Each form has its own figures; the one that fails makes the command fail. Both may be continued in a folder."""
+    kept: list[Path | None] = []
+
+    def figures(full: bool, half: str | None, folder: Path | None) -> Iterator[Figure]:
+        kept.append(folder)
+        return _one(2.0 if full else 1.0)
+
+    monkeypatch.setattr(pc_didim, "figures", figures)
     short = CliRunner().invoke(app, ["reproduce", "pc-didim", "--json"])
-    long = CliRunner().invoke(app, ["reproduce", "pc-didim", "--full", "--json"])
+    long = CliRunner().invoke(app, ["reproduce", "pc-didim", "--full", "--json", "--folder", "kept"])
+    assert kept == [None, Path("kept")]
     assert short.exit_code == 0 and json.loads(short.stdout)[0]["ok"]
     assert long.exit_code == 1 and json.loads(long.stdout)[0]["ours"] == "2"
 

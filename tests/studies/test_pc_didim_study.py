@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,21 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dynid.errors import DataError
 from dynid.montecarlo.study import monte_carlo
-from studies.reproduce import pc_didim
+from studies.reproduce import pc_didim, pc_didim_loops
+from studies.reproduce.pc_didim_noise import (
+    KEY,
+    PAPER,
+    READINGS,
+    VELOCITIES,
+    Cell,
+    biased,
+    claim_figures,
+    grid_study,
+    grid_table,
+    slower,
+)
 from studies.reproduce.registry import find_study
 from studies.reproduce.study import Figure
 
@@ -22,18 +36,45 @@ def _bad(figures: list[Figure]) -> list[Figure]:
 
 
 def test_registry_has_both_forms() -> None:
-    """Forty runs by default, three hundred on request."""
+    """A short and a longer form, both of which can be continued; no halves."""
     study = find_study("pc-didim")
-    assert study.run is pc_didim.figures and study.full is pc_didim.full_figures and not study.needs_data
+    assert study.run is pc_didim.figures and study.cases is pc_didim.figures and not study.needs_data
+    with pytest.raises(DataError, match="no halves"):
+        next(study.cases(False, "development", None))
 
 
-def test_both_forms_ask_for_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 and 300 runs a scenario; the longer form tests at least 200 times."""
-    asked: list[dict[str, int]] = []
-    monkeypatch.setattr(pc_didim, "_figures", lambda **counts: asked.append(counts) or iter(()))
-    assert not list(pc_didim.figures()) and not list(pc_didim.full_figures())
-    assert [counts["runs"] for counts in asked] == [40, 300]
-    assert asked[1]["tests"] >= 200
+@pytest.mark.parametrize("full", [False, True])
+def test_both_forms_ask_for_their_runs(full: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """4 and 300 runs a scenario; the longer form has T7 to T10 and keeps every part in a place of its own."""
+    asked: dict[str, tuple[Any, Any]] = {}
+
+    def noted(name: str) -> Callable[..., Iterator[Figure]]:
+        def part(*given: Any, **named: Any) -> Iterator[Figure]:
+            asked[name] = given, named.get("folder", given[1] if len(given) > 1 else None)
+            return iter(())
+
+        return part
+
+    loops = ["equality_figures", "_constraint_types", "start_figures", "instrument_figures"]
+    for name in [*loops, "white_figures", "grid_figures"]:
+        monkeypatch.setattr(pc_didim, name, noted(name))
+    for name in ("_accurate", "_badly_filtered", "_poor_encoders", "_iterations", "_covariances", "_torque_errors"):
+        monkeypatch.setattr(pc_didim, name, lambda _: iter(()))
+    made: list[tuple[int, Path]] = []
+
+    def run(study: Any, folder: Path, progress: Any) -> Any:
+        made.append((study.runs, folder))
+        return SimpleNamespace(summary=lambda _: "")
+
+    monkeypatch.setattr(pc_didim, "monte_carlo", run)
+    assert len(list(pc_didim.figures(full, None, tmp_path))) == 4
+    assert made == [(300 if full else 4, tmp_path / "scenarios")]
+    assert set(asked) == {"grid_figures", "white_figures", *(loops if full else [])}
+    assert asked["grid_figures"][0] == ((10,) if full else (2, (PAPER[0],), (PAPER[1],)))
+    if full:
+        assert asked["instrument_figures"][0][0] >= 200
+    folders = [folder for name, (_, folder) in asked.items() if name != "instrument_figures"]
+    assert len(set(folders)) == len(folders) and all(f.parent == tmp_path for f in folders)
 
 
 def test_counts_of_base_parameters_are_the_known_ones() -> None:
@@ -52,13 +93,13 @@ def test_covariance_identities_hold() -> None:
 @pytest.mark.slow
 def test_equalities_alone_leave_base_values_where_they_are() -> None:
     """Two recordings: dependent parameters fixed with 5 % error move the kept ones by -K d, and no base value."""
-    figures = list(islice(pc_didim._equalities(2), 5))
+    figures = list(islice(pc_didim_loops.equality_figures(2), 5))
     assert all(f.name.startswith("equalities alone") for f in figures) and not _bad(figures)
 
 
 def _table(**bias: float) -> dict[str, dict[str, float]]:
     """Tables of a truth of 100 and a standard deviation of 0.1, biased by so many percent."""
-    given = dict.fromkeys(pc_didim._KEY, 0.0) | bias
+    given = dict.fromkeys(KEY, 0.0) | bias
     return {k: {"bias_percent": b, "mean": 100.0 + b, "truth": 100.0, "std": 0.1} for k, b in given.items()}
 
 
@@ -110,7 +151,54 @@ def test_poor_encoders_are_not_compared_with_table_ii(
 def test_a_bias_within_the_scatter_of_the_runs_is_none() -> None:
     table = _table(Izz_link1R=-9.0, mx_link2R=6.0)
     table["mx_link2R"]["std"] = 2.5
-    assert pc_didim.biased(table) == ["Izz_link1R"]
+    assert biased(table) == ["Izz_link1R"]
+
+
+def _cell(reading: str, velocities: float, scenario: str, ls: dict[str, float], pc: dict[str, float]) -> Cell:
+    return Cell(reading, velocities, scenario, _table(**ls), _table(**pc), "2 of 2")
+
+
+def test_claims_are_those_of_each_scenario() -> None:
+    """Values are printed of S2 alone; each claim falls with its own value."""
+    assert _cell(*PAPER, "S2", LOW, RIGHT).claims() == "abcde"
+    assert _cell(*PAPER, "S3", LOW, RIGHT).claims() == "de"
+    assert _cell(*PAPER, "S2", LOW | {"Ia_joint6": -80.0}, RIGHT).claims() == "acde"
+    assert _cell(*PAPER, "S2", LOW, RIGHT | {"mx_link2R": 1.5}).claims() == "abcd"
+    assert _cell(*PAPER, "S3", {}, {"fv_joint6": float("nan")}).claims() == ""
+    assert Cell(*PAPER, "S2", {}, {}, "0 of 2").claims() == ""
+
+
+def test_the_cell_of_the_papers_words_decides_a_claim() -> None:
+    """Holding elsewhere does not help; the table marks that cell."""
+    other = ("rounding", 0.5)
+    good = [_cell(*PAPER, s, LOW, RIGHT) for s in ("S2", "S3")] + [_cell(*other, s, {}, {}) for s in ("S2", "S3")]
+    figures = list(claim_figures(good, 2))
+    assert len(figures) == 7 and not _bad(figures)
+    assert figures[0].ours == "1 of 2 cells: std of 1 count, x 1"
+    assert figures[-1].ours == "2 of 2 cells: std of 1 count, x 1; rounding, x 0.5"
+    swapped = [_cell(*other, s, LOW, RIGHT) for s in ("S2", "S3")] + [_cell(*PAPER, s, {}, {}) for s in ("S2", "S3")]
+    assert len(_bad(list(claim_figures(swapped, 2)))) == 5  # PC-DIDIM is right in both
+    lines = grid_table(good).splitlines()
+    assert len(lines) == 6 and ["**" in line for line in lines] == [False, False, True, True, False, False]
+    assert "a b c d e" in lines[2] and "-24.0, -99.0, -26.0" in lines[2] and "0 of 6" in lines[4]
+
+
+def test_slower_motion_is_the_same_path_for_longer() -> None:
+    fast, slow = slower(1.0), slower(0.5)
+    assert len(slow.q) == 2 * len(fast.q)
+    np.testing.assert_allclose(slow.q[::2], fast.q, atol=1e-12)
+    np.testing.assert_allclose(slow.v[::2], 0.5 * fast.v, atol=1e-12)
+    np.testing.assert_allclose(slow.a[::2], 0.25 * fast.a, atol=1e-12)
+    np.testing.assert_allclose((slow.q[2:] - slow.q[:-2]) * 2500.0, slow.v[1:-1], atol=1e-5)
+
+
+def test_the_grid_has_each_reading_with_the_filters_of_its_scenario() -> None:
+    study = grid_study(2, list(READINGS), VELOCITIES)
+    assert len(study.units()) == 2 * 2 * 2 * 3 and set(study.robots) == {"1", "0.5"}
+    assert dict(study.pairs or ())["std of 1 count, S3"] == "good"
+    assert {f for n, f in study.pairs or () if n.endswith("S2")} == {"bad"}
+    noise = {name: float(study.noise[f"{name}, S3"].noise) * 1000 / (2 * np.pi) for name in READINGS}  # type: ignore[arg-type]
+    np.testing.assert_allclose(list(noise.values()), [12**-0.5, 3**-0.5, 1.0])
 
 
 def test_torque_errors_of_a_simulation_stand_beside_no_published_one() -> None:
