@@ -15,6 +15,7 @@ import dynid.montecarlo
 from dynid.cli import complete
 from dynid.codegen.generate import generate_code
 from dynid.errors import did_you_mean
+from dynid.excitation.criteria import CRITERIA, SUMS
 from dynid.excitation.design import FAMILIES, make_family
 from dynid.friction.models import friction_model
 from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
@@ -29,6 +30,8 @@ def test_words_for_the_shell_are_those_of_the_registries() -> None:
     assert ("auto", *ESTIMATORS, *CLOSED_LOOP) == complete.METHODS
     assert tuple(studies()) == complete.STUDIES
     assert tuple(FAMILIES) == complete.FAMILIES
+    # A task, for criterion "torque", has no option.
+    assert (*CRITERIA, *SUMS, "sigma") == complete.CRITERIA
     assert (*FRICTION_TERMS, "none") == complete.FRICTION
     assert tuple(EFFECTS) == complete.EFFECTS
 

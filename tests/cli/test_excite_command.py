@@ -222,3 +222,24 @@ def test_torque_limits_of_a_robot_without_masses(tmp_path: Path) -> None:
     done = excite(tmp_path, "bare.urdf", "-o", "m.csv", "--limits", '{"j1": {"torque": 5}}', *QUICK)
     assert done.returncode == 1 and "no torque model" in done.stderr and done.stderr.count("\n") == 1
     assert os.listdir(tmp_path) == ["bare.urdf"]
+
+
+def test_the_best_of_several_in_simulation(tmp_path: Path) -> None:
+    """The motion that is written is the first of the table; options that do not apply are refused."""
+    (tmp_path / "loop.toml").write_text('kind = "cascade"\nrate = 1000\nbandwidth = 5\n')
+    common = ("twolink", "-o", "m.toml", "--controller", "loop.toml")
+    ranked = ("--rank", "simulated", "--candidates", "2", "--torque-noise", "0.2", "--position-noise", "1e-5", "--json")
+    done = excite(tmp_path, *common, *ranked, *QUICK)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    found = page["ranking"]["candidates"]
+    assert sorted(c["candidate"] for c in found) == [1, 2] and found[0]["error"] <= found[1]["error"]
+    assert found[0]["condition_number"] == pytest.approx(page["condition_number"], rel=1e-9)
+    for extra, words in (
+        ((), "--controller belongs to --rank simulated"),
+        (("--rank", "simulated"), "needs --torque-noise"),
+        (("--rank", "best"), "--rank is simulated or left out"),
+        (("--rank", "simulated", "--torque-noise", "0.2", "--candidates", "0"), "--candidates is a whole number"),
+    ):
+        refused = excite(tmp_path, *common, *extra, *QUICK)
+        assert refused.returncode == 1 and words in refused.stderr, refused.stderr

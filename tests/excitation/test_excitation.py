@@ -131,7 +131,7 @@ def test_toml_keeps_the_criterion(motion: dynid.Excitation, tmp_path: Path) -> N
     base = motion.criterion.base
     rng = np.random.default_rng(0)
     settings = {"noise": [0.3, 0.1], "sizes": rng.uniform(1, 2, base.count), "known": rng.normal(size=(3, base.count))}
-    for name in ("a", "e", "cond", "sum-cond"):
+    for name in ("a", "e", "cond", "hadamard", "frobenius", "sum-cond", "mass-static", "mass-dynamic"):
         for friction in (True, False):
             saved = replace(motion, criterion=make_criterion(base, name, friction=friction, **settings))
             saved.to_toml(path)

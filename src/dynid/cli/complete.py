@@ -12,10 +12,12 @@ from pathlib import Path
 import typer
 
 __all__ = [
+    "CRITERIA",
     "FAMILIES",
     "FRICTION",
     "METHODS",
     "STUDIES",
+    "criteria",
     "effects",
     "families",
     "friction",
@@ -46,6 +48,7 @@ FAMILIES = (
     *("fourier", "fourier-free", "fourier-quintic", "b-spline", "cubic", "quintic"),
     *("trapezoid", "double-s", "postures"),
 )
+CRITERIA = ("d", "a", "e", "cond", "hadamard", "frobenius", "sum-cond", "mass-static", "mass-dynamic", "sigma")
 FRICTION = ("viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric", "offset", "none")
 EFFECTS = (
     *("load-friction", "quadratic-friction", "ripple", "counterbalance", "spring"),
@@ -120,5 +123,6 @@ def joined(known: Sequence[str], by: str) -> Callable[[str], list[str]]:
 methods = _words(METHODS)
 studies = _words(STUDIES)
 families = _words(FAMILIES)
+criteria = _words(CRITERIA)
 effects = _words(EFFECTS)
 friction = joined(FRICTION, "+")

@@ -12,10 +12,12 @@ import typer
 
 from dynid.cli import complete, options, stacked, values
 from dynid.cli.app import Json, app, write, wrote
+from dynid.cli.excite_ranking import COUNT, ranked, ranking_loop
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
+from dynid.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +46,13 @@ def excite(
         ),
     ] = "fourier",
     size: Annotated[int, typer.Option(help="Harmonics, segments or waypoints of the family.")] = 5,
-    criterion: Annotated[str, typer.Option(help="d, a, e, cond, sum-cond, or sigma with --chosen.")] = "d",
+    criterion: Annotated[
+        str,
+        typer.Option(
+            autocompletion=complete.criteria,
+            help="d, a, e, cond, hadamard, frobenius, sum-cond, mass-static, mass-dynamic, or sigma with --chosen.",
+        ),
+    ] = "d",
     chosen: Annotated[
         str | None, typer.Option(help="Base parameters of --criterion sigma, separated by commas.")
     ] = None,
@@ -81,6 +89,18 @@ def excite(
     seed: options.Seed = 0,
     output_rate: options.OutputRate = None,
     torque_noise: options.TorqueNoise = None,
+    rank: Annotated[
+        str | None,
+        typer.Option(help="simulated: several motions, ranked by identification from simulated logs. [one motion]"),
+    ] = None,
+    candidates: Annotated[
+        int | None, typer.Option(help="Motions that --rank compares; they share the budget. [5]")
+    ] = None,
+    controller: options.Controller = None,
+    position_noise: Annotated[
+        str | None,
+        typer.Option(help="Noise of the positions that --rank simulates, rad or m, one or one per joint. [0]"),
+    ] = None,
     figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:
@@ -88,7 +108,8 @@ def excite(
 
     The file has 100 samples per second unless --output-rate is given. With --torque-noise the expected standard
     deviations of the parameters are printed too. Friction and rotor inertias count like bodies, also where the robot
-    file says nothing of them. For a log without torques: dynid chirp.
+    file says nothing of them. With --rank simulated several motions are run under the --controller with the noise that
+    is given, identified, and the one with the smallest errors is written. For a log without torques: dynid chirp.
 
     With --after the motion is designed for what earlier recordings leave uncertain. With --stack motions are designed
     one after another, each for what the ones before leave uncertain: motion-1.csv, motion-2.csv, ... It ends when
@@ -115,6 +136,9 @@ def excite(
     _check_request(robot, within, family, duration, size, rate)
     std = _torque_std(torque_noise, robot)
     known = stacked.earlier(inputs, robot, after, estimates, std, rate)
+    loop = ranking_loop(inputs, rank, candidates, controller, position_noise, std)
+    if loop is not None and stop.most is not None:
+        raise DataError("--rank compares motions for one recording, --stack designs several: leave one out")
     settings: dict[str, Any] = {
         "family": family,
         "size": size,
@@ -131,7 +155,11 @@ def excite(
         stacked.design_stack(robot, duration, stop, settings, (output, figure, rate), as_json)
         return
     with working("designing a motion") as work:
-        motion = design_excitation(robot, duration, **settings, progress=work.report)
+        if loop is None:
+            motion, ranking = design_excitation(robot, duration, progress=work.report, **settings), None
+        else:
+            ranking = ranked(robot, duration, candidates or COUNT, loop, work.report, settings)
+            motion = ranking.best
     plan = None if std is None and after is None else motion.plan(known.noise, rate=known.rate, previous=known)
     write_excitation(motion, output, rate)
     wrote(output)
@@ -140,8 +168,11 @@ def excite(
 
         write(figure, excitation_figure(motion))
     if as_json:
-        print(json.dumps(motion.to_dict() | ({} if plan is None else {"plan": plan.to_dict()}), indent=2))
+        more = {"plan": plan, "ranking": ranking}
+        print(json.dumps(motion.to_dict() | {k: x.to_dict() for k, x in more.items() if x is not None}, indent=2))
     else:
+        if ranking is not None:
+            show(ranking.summary())
         show(motion.summary())
         if plan is not None:
             show(plan.summary())

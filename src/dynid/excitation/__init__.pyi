@@ -9,6 +9,10 @@ from .live import LiveExcitation as LiveExcitation
 from .live import LiveScore as LiveScore
 from .postures import Postures as Postures
 from .postures import select_postures as select_postures
+from .ranking import Candidate as Candidate
+from .ranking import Ranking as Ranking
+from .ranking import design_candidates as design_candidates
+from .ranking import rank_motions as rank_motions
 from .sequencing import (
     retimed as retimed,
 )

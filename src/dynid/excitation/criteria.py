@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError
 from dynid.parameters.base import BaseParameters
 
-__all__ = ["CRITERIA", "Criterion", "make_criterion"]
+__all__ = ["CRITERIA", "SUMS", "Criterion", "make_criterion"]
 
 Array = NDArray[np.float64]
 # Value, and its derivative with respect to every entry of the matrix.
@@ -86,11 +86,38 @@ def _spectral(A: Array, top: bool) -> Scalar:
     return value, (u * slope) @ vt
 
 
+def column_norms(A: Array) -> Scalar:
+    """Minus the mean logarithm of the column norms; by Hadamard's inequality at most the value of `log_determinant`."""
+    squares = np.sum(A**2, axis=0)
+    if not np.all(squares > 0):
+        return np.inf, np.zeros_like(A)
+    return -0.5 * float(np.mean(np.log(squares))), -A / (squares * A.shape[1])
+
+
+def frobenius_condition_number(A: Array) -> Scalar:
+    """Logarithm of the condition number in the Frobenius norm, |A| |A+|: smooth, and at least the number of columns."""
+    root = _root(A)
+    if root is None:
+        return np.inf, np.zeros_like(A)
+    inverse = scipy.linalg.cho_solve(root, np.eye(A.shape[1]))
+    squares, inverses = float(np.sum(A**2)), float(np.trace(inverse))
+    slope = A / squares - A @ (inverse @ inverse) / inverses
+    return 0.5 * float(np.log(squares) + np.log(inverses)), slope
+
+
 CRITERIA: dict[str, Callable[[Array], Scalar]] = {
     "d": log_determinant,
     "a": trace_of_covariance,
     "e": smallest_singular_value,
     "cond": condition_number,
+    "hadamard": column_norms,
+    "frobenius": frobenius_condition_number,
+}
+# Sums of the condition numbers of the links: of all their columns and drives, or of some columns times the link's mass.
+SUMS: dict[str, tuple[str, ...]] = {
+    "sum-cond": (),
+    "mass-static": ("m", "mx", "my", "mz"),
+    "mass-dynamic": ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"),
 }
 
 
@@ -110,6 +137,8 @@ class Criterion:
         Typical size of each base parameter.
     parts : tuple
         Channels and columns of the submatrices whose values are summed.
+    shares : tuple of float
+        Factor of each of several submatrices in the sum.
     known : array, shape (k, b)
         Rows of information from previous recordings.
     weights : array, shape (b, k), or None
@@ -124,20 +153,21 @@ class Criterion:
     parts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     known: Array
     weights: Array | None = None
+    shares: tuple[float, ...] = ()
 
     def __call__(self, W: Array) -> Scalar:
         """Value and gradient (N, channel, b)."""
-        if len(self.parts) == 1:
+        if not self.shares:
             value, slope = self._part(W, *self.parts[0])
             return value, slope if slope.shape == W.shape else self._whole(W, slope, *self.parts[0])
         gradient = np.zeros_like(W)
         total = 0.0
-        for channels, columns in self.parts:
+        for (channels, columns), share in zip(self.parts, self.shares, strict=True):
             value, slope = self._part(W, channels, columns)
             if not np.isfinite(value):
                 return np.inf, gradient
             # The sum is over condition numbers, not over their logarithms.
-            factor = np.exp(value)
+            factor = share * np.exp(value)
             total += factor
             gradient += self._whole(W, factor * slope, channels, columns)
         return total, gradient
@@ -178,9 +208,12 @@ def make_criterion(
     Parameters
     ----------
     base : BaseParameters
-    name : {"d", "a", "e", "cond", "sum-cond", "sigma", "torque"}
-        Volume of the confidence ellipsoid, mean variance, smallest singular value, condition number, sum of the
-        condition numbers of the links, mean variance of the `chosen` parameters, mean variance of torques on `task`.
+    name : str
+        "d" (volume of the confidence ellipsoid), "a" (mean variance), "e" (smallest singular value), "cond" (condition
+        number), "hadamard" (product of the column norms), "frobenius" (condition number in the Frobenius norm),
+        "sum-cond" (sum of the condition numbers of the links), "mass-static" and "mass-dynamic" (the same of their
+        masses and first moments, or of their inertias, times the link's mass), "sigma" (mean variance of the `chosen`
+        parameters) or "torque" (mean variance of torques on `task`).
     noise : array, shape (channel,) or (), optional
         The standard deviation of each channel. Default: 1.
     sizes : array, shape (b,) or (), optional
@@ -210,9 +243,9 @@ def make_criterion(
     is_friction = [layout[j].symbol[:2] in ("fv", "fc") for j in base.kept]
     columns = tuple(i for i in range(b) if friction or not is_friction[i])
     everything = tuple(range(channels))
-    if name == "sum-cond":
-        parts = _link_parts(base, everything, columns)
-        return Criterion(name, base, condition_number, std, size, parts, rows)
+    if name in SUMS:
+        parts, shares = _link_parts(base, everything, columns, name)
+        return Criterion(name, base, condition_number, std, size, parts, rows, shares=shares)
     parts = ((everything, columns),)
     if name in CRITERIA:
         return Criterion(name, base, CRITERIA[name], std, size, parts, rows)
@@ -228,7 +261,7 @@ def make_criterion(
         rows_of_task = (task / std[:, None] * size).reshape(-1, b)[:, columns]
         combinations = scipy.linalg.qr(rows_of_task, mode="r")[0][: len(columns)].T
     else:
-        known_names = ", ".join([*CRITERIA, "sum-cond", "sigma", "torque"])
+        known_names = ", ".join([*CRITERIA, *SUMS, "sigma", "torque"])
         raise DataError(f"criterion '{name}' is unknown: use {known_names}")
     return Criterion(
         name, base, partial(trace_of_covariance, weights=combinations), std, size, parts, rows, weights=combinations
@@ -245,17 +278,31 @@ def _positive(given: ArrayLike | None, count: int, what: str) -> Array:
 
 
 def _link_parts(
-    base: BaseParameters, channels: tuple[int, ...], columns: tuple[int, ...]
-) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-    """The columns of each link and its drive, with the rows of all channels (Krishnamoorthi 2018, equation 3-13)."""
-    robot = base.robot
+    base: BaseParameters, channels: tuple[int, ...], columns: tuple[int, ...], name: str
+) -> tuple[tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], tuple[float, ...]]:
+    """The columns of each link, with the rows of all channels, and the factor of its condition number.
+
+    Krishnamoorthi 2018, equation 3-13, takes all columns of a link and its drive; equations 3-11 and 3-12, from Venture
+    and others, those of masses and first moments, or of inertias, and weigh links by mass.
+    """
+    robot, symbols = base.robot, SUMS[name]
     carried = {joint.name: robot.links[i].name for i, joint in enumerate(robot.joints, start=1)}
     driven = {term.name: carried[robot.tree_coordinates[term.owner]] for term in robot.drives}
     groups: dict[str, list[int]] = {}
     for i in columns:
         parameter = robot.layout[base.kept[i]]
-        groups.setdefault(parameter.owner if parameter.inertial else driven[parameter.name], []).append(i)
-    return tuple((channels, tuple(group)) for group in groups.values())
+        if not symbols or (parameter.inertial and parameter.symbol in symbols):
+            groups.setdefault(parameter.owner if parameter.inertial else driven[parameter.name], []).append(i)
+    parts = tuple((channels, tuple(group)) for group in groups.values())
+    if not symbols:
+        return parts, (1.0,) * len(parts)
+    masses = {link.name: float(link.inertia[0]) for link in robot.links}
+    # The condition number of one column is 1, whatever it weighs.
+    light = [link for link, group in groups.items() if not masses[link] > 0 and len(group) > 1]
+    if light or not groups:
+        why = f"a mass of link '{light[0]}'" if light else f"base parameters of the kind {', '.join(symbols)}"
+        raise DataError(f"criterion '{name}' needs {why}")
+    return parts, tuple(max(masses[link], 0.0) for link in groups)
 
 
 def _chosen(base: BaseParameters, names: Sequence[str] | None, columns: tuple[int, ...]) -> Array:

@@ -119,7 +119,8 @@ def design_excitation(
         Number of harmonics, segments or waypoints.
     criterion : str
         "d" (volume of the confidence ellipsoid), "a" (mean variance), "e" (smallest singular value), "cond" (condition
-        number), "sum-cond", "sigma" or "torque"; see `dynid.excitation.criteria.make_criterion`.
+        number), "hadamard", "frobenius", "sum-cond", "mass-static", "mass-dynamic", "sigma" or "torque"; see
+        `dynid.excitation.criteria.make_criterion`.
     limits : mapping or MotionLimits, optional
         Limits by joint name or pattern, beside those of the robot's model, such as {"joint*": {"acceleration": 10.0}}.
     start : array, shape (n,), optional
