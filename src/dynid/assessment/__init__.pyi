@@ -8,6 +8,8 @@ from .model.horizon import Comparison as Comparison
 from .model.horizon import ModelErrors as ModelErrors
 from .model.horizon import SimulationError as SimulationError
 from .model.horizon_simulation import simulation_error as simulation_error
+from .model.line import LineScan as LineScan
+from .model.line import scan_line as scan_line
 from .model.physical import Audit as Audit
 from .model.physical import audit as audit
 from .model.plausible import BodyCode as BodyCode

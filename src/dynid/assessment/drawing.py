@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dynid.assessment.model.horizon import SimulationError
+    from dynid.assessment.model.line import LineScan
 
-__all__ = ["draw_finding", "draw_simulation_error"]
+__all__ = ["draw_finding", "draw_line_scan", "draw_simulation_error"]
 
 _F = FindingCode
 _CLOCK = {
@@ -179,4 +180,21 @@ def draw_simulation_error(error: SimulationError, joints: str | Sequence[str] | 
         for place in axes[-columns:]:
             place.set_xlabel("horizon (s)")
         shared_legend(axes, ax is None)
+    return axes
+
+
+def draw_line_scan(scan: LineScan, ax: Any) -> NDArray[Any]:
+    """As `LineScan.plot`."""
+    with styled():
+        axes = axes_of(2, ax=ax, columns=1, size=(5.0, 2.0))[:, 0]
+        axes[0].plot(scan.place, 100.0 * scan.ratio, color=MEASURED, marker="o", markersize=3.0)
+        axes[0].set_ylabel("positive definite (%)")
+        axes[1].plot(scan.place, scan.margin, color=PREDICTED, marker="o", markersize=3.0)
+        axes[1].axhline(0.0, color=LIMIT, linewidth=0.8)
+        axes[1].set_ylabel("margin")
+        axes[1].set_xlabel("place on the line")
+        half = 0.5 * (scan.place[1] - scan.place[0])
+        for place in axes:
+            for x in scan.place[scan.hidden]:
+                place.axvspan(x - half, x + half, color=RESIDUAL, alpha=0.15, linewidth=0.0)
     return axes

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import dynid
 from dynid import DataError, Robot
 from dynid.assessment.model.free_fall import free_fall, passive_acceleration
-from dynid.assessment.model.physical import _random_poses, mass_matrices
+from dynid.assessment.model.physical import mass_matrices, random_poses
 from dynid.cli.main import app
 from dynid.robot import Joint, Limits, Link
 from dynid.robot.spatial import placement
@@ -182,12 +182,12 @@ def test_poses_fill_every_kind_of_limits() -> None:
         for i, (kind, r) in enumerate(zip(kinds, ranges, strict=True))
     )
     robot = Robot("six", tuple(Link(f"l{i}", np.zeros(10)) for i in range(7)), joints)
-    q = _random_poses(robot, 2000, 0, limits=True)
+    q = random_poses(robot, 2000, 0, limits=True)
     width = np.diff(expected)[:, 0]
     assert np.all(np.abs(q.min(axis=0) - np.array(expected)[:, 0]) < 0.01 * width)
     assert np.all(np.abs(q.max(axis=0) - np.array(expected)[:, 1]) < 0.01 * width)
-    assert np.array_equal(q, _random_poses(robot, 2000, 0, limits=True))
-    assert not np.array_equal(q, _random_poses(robot, 2000, 1, limits=True))
+    assert np.array_equal(q, random_poses(robot, 2000, 0, limits=True))
+    assert not np.array_equal(q, random_poses(robot, 2000, 1, limits=True))
 
 
 # -- the whole -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dynid.robot.consistency import drive_violations, link_violations
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 
-__all__ = ["Audit", "MassMatrices", "audit", "mass_matrices"]
+__all__ = ["Audit", "MassMatrices", "audit", "mass_matrices", "positive_definite", "random_poses"]
 
 Array = NDArray[np.float64]
 
@@ -263,15 +263,20 @@ def mass_matrices(
     pi = as_parameters(robot, parameters).copy()
     if not rotor_inertia:
         pi[[robot.parameter_names.index(t.name) for t in robot.drives if t.kind == TermKind.INERTIA]] = 0.0
-    q = _random_poses(robot, poses, seed, limits)
-    eigenvalues = np.linalg.eigvalsh(mass_matrix(robot, q, pi))
-    smallest, largest = eigenvalues[:, 0], np.abs(eigenvalues).max(axis=1)
+    q = random_poses(robot, poses, seed, limits)
+    eigenvalues = np.asarray(np.linalg.eigvalsh(mass_matrix(robot, q, pi)), dtype=float)
+    smallest = eigenvalues[:, 0]
     worst = int(np.argmin(smallest))
-    positive = int(np.count_nonzero(smallest > _ROUNDING * largest))
+    positive = int(np.count_nonzero(positive_definite(eigenvalues)))
     return MassMatrices(poses, positive, float(smallest[worst]), q[worst], rotor_inertia)
 
 
-def _random_poses(robot: Robot, poses: int, seed: int, limits: bool) -> Array:
+def positive_definite(eigenvalues: Array) -> NDArray[np.bool_]:
+    """Which matrices (N,) are positive definite, by their eigenvalues (N, n) in ascending order."""
+    return np.asarray(eigenvalues[:, 0] > _ROUNDING * np.abs(eigenvalues).max(axis=1))
+
+
+def random_poses(robot: Robot, poses: int, seed: int, limits: bool = True) -> Array:
     """Random poses (poses, nq)."""
     low, high = np.empty((2, robot.n))
     for i, joint in enumerate(j for j in robot.joints if j.name in robot.coordinates):
