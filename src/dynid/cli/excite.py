@@ -126,6 +126,7 @@ def excite(
     """
     from dynid.excitation.design import design_excitation
     from dynid.excitation.files import check_suffix, write_excitation
+    from dynid.robot.load import USUAL_FRICTION
 
     stop, estimates = stacked.Stop(stack, target, least_gain), stacked.earlier_estimates(after)
     robot, rate = _with_unknown_drives(inputs, estimates), 100.0 if output_rate is None else output_rate
@@ -136,6 +137,12 @@ def excite(
     _check_request(robot, within, family, duration, size, rate)
     std = _torque_std(torque_noise, robot)
     known = stacked.earlier(inputs, robot, after, estimates, std, rate)
+    if robot is not inputs.robot and not estimates:
+        print(
+            f"dynid: the robot file has no friction: the motion is designed for {USUAL_FRICTION} and rotor inertias, "
+            "which method auto chooses from (--friction none: for the bodies alone)",
+            file=sys.stderr,
+        )
     loop = ranking_loop(inputs, rank, candidates, controller, position_noise, std)
     if loop is not None and stop.most is not None:
         raise DataError("--rank compares motions for one recording, --stack designs several: leave one out")
@@ -193,11 +200,6 @@ def _with_unknown_drives(inputs: Inputs, estimates: Sequence[Estimate]) -> Robot
         return robot
     from dynid.robot.load import USUAL_FRICTION
 
-    print(
-        f"dynid: the robot file has no friction: the motion is designed for {USUAL_FRICTION} and rotor inertias, "
-        "which method auto chooses from (--friction none: for the bodies alone)",
-        file=sys.stderr,
-    )
     return robot.with_drives(USUAL_FRICTION, rotor_inertia=True)
 
 
