@@ -14,7 +14,7 @@ from dynid.studio.findings import findings_table
 from dynid.studio.live_curve import LiveCurve
 from dynid.studio.meshes import MESH_FILES
 from dynid.studio.runs_panel import log_choice
-from dynid.studio.session import EXPORTS, FRICTIONS, MOTION, PER_JOINT, RUN
+from dynid.studio.session import EXPORTS, FRICTIONS, MOTION, PER_JOINT, POSTURE, RUN
 from dynid.studio.tables import plain_table
 from dynid.studio.workspace import UPLOAD_LIMIT
 
@@ -163,6 +163,11 @@ def recording_panel(bench: Bench) -> None:
         if done is not None and done.out.strip():
             findings.refresh(done.data)
 
+    async def learn() -> None:
+        done = await bench.run(session.left_to_learn, learner)
+        if done is not None and done.ok:
+            posture.refresh(done.data)
+
     async def play() -> None:
         motion = await bench.aside(session.motion)
         if motion is not None:
@@ -182,12 +187,24 @@ def recording_panel(bench: Bench) -> None:
     ui.separator()
     with ui.row().classes("items-end gap-3 w-full"):
         checker = ui.button("Check", on_click=check).mark("check")
+        learner = ui.button("What is left to learn", on_click=learn).props("flat").mark("learn")
         ui.button("Play", on_click=play).props("flat")
         ui.label("Columns that are not recognised by their names are assigned in the next step.").classes(
             "text-sm opacity-80"
         )
     findings = ui.refreshable(findings_table)
     findings()
+
+    @ui.refreshable
+    def posture(found: dict[str, Any] | None = None) -> None:
+        if found is None:
+            return
+        ui.label(f"Next: {found['advice']['text']}").mark("learn-advice")
+        svg = session.workspace.existing(POSTURE).read_text(encoding="utf-8")
+        figure = ui.html(svg, sanitize=False).classes("dynid-live")
+        figure.props('role=img aria-label="the robot, each link in the color of what is left to learn"')
+
+    posture()
 
 
 def export_panel(bench: Bench) -> None:

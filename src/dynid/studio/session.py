@@ -33,7 +33,7 @@ from dynid.studio.runs import LogRuns
 from dynid.studio.step_files import STEP_FILES
 from dynid.studio.workspace import RECORDING_FILES, ROBOT_FILES, Workspace
 
-__all__ = ["EXPORTS", "FRICTIONS", "METHODS", "MOTION", "PER_JOINT", "RUN", "Session"]
+__all__ = ["EXPORTS", "FRICTIONS", "METHODS", "MOTION", "PER_JOINT", "POSTURE", "RUN", "Session"]
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ EXPORTS = {
     "json": "identified.json",
     "python": "identified_model.py",
 }
-MOTION, LOOP, RUN = "motion.csv", "loop.toml", "simulated.csv"
+MOTION, LOOP, RUN, POSTURE = "motion.csv", "loop.toml", "simulated.csv", "posture.svg"
 _RATE = 1000.0
 
 
@@ -279,6 +279,11 @@ class Session:
             return await self.jobs.run("check", name, "--json", progress=progress)
         self.check_logs()
         return await self.jobs.run("check", "--json", progress=progress)
+
+    async def left_to_learn(self, progress: Listener | None = None) -> Done:
+        """What the logs leave to learn of each body: a drawing of the last posture, and the score."""
+        self.check_logs()
+        return await self.jobs.run("live", "--figure", POSTURE, "--json", progress=progress)
 
     async def identify(
         self, method: str = "auto", cutoff: str = "", name: str = "estimate", progress: Listener | None = None
