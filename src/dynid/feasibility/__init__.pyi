@@ -11,6 +11,9 @@ from .queries import is_feasible as is_feasible
 from .queries import nearest_feasible as nearest_feasible
 from .queries import standard_parameters as standard_parameters
 from .regression import fit_regressor as fit_regressor
+from .semialgebraic import BaseInequalities as BaseInequalities
+from .semialgebraic import base_inequalities as base_inequalities
+from .semialgebraic import feasibility_polynomials as feasibility_polynomials
 from .sets import FeasibleSet as FeasibleSet
 from .sets import feasible_set as feasible_set
 from .shapes import bounding_ellipsoids as bounding_ellipsoids
