@@ -1,5 +1,6 @@
 """Controllers for `dynid.ClosedLoop`: from gains, from files, or from user functions."""
 
+from dynid.simulation.admittance import admittance
 from dynid.simulation.controller_files import load_controller, save_controller
 from dynid.simulation.laws import (
     CallableController,
@@ -33,6 +34,7 @@ __all__ = [
     "LinearController",
     "RigidModel",
     "TorqueModel",
+    "admittance",
     "bandwidth_gains",
     "cascade",
     "compensation",

@@ -31,6 +31,7 @@ from dynid.cli import (  # noqa: F401
     report,
     robots,
     simulate,
+    solvers,
     studies,
     studio,
     watch,

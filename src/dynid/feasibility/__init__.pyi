@@ -1,5 +1,8 @@
 from . import baselines as baselines
 from . import constraints as constraints
+from .agreement import Agreement as Agreement
+from .agreement import FitProblem as FitProblem
+from .agreement import SolverResult as SolverResult
 from .center import analytic_center as analytic_center
 from .certificate import Certificate as Certificate
 from .log_cholesky import refine_parameters as refine_parameters
@@ -10,6 +13,7 @@ from .queries import Nearest as Nearest
 from .queries import is_feasible as is_feasible
 from .queries import nearest_feasible as nearest_feasible
 from .queries import standard_parameters as standard_parameters
+from .regression import fit_problem as fit_problem
 from .regression import fit_regressor as fit_regressor
 from .semialgebraic import BaseInequalities as BaseInequalities
 from .semialgebraic import base_inequalities as base_inequalities

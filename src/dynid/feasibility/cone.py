@@ -19,7 +19,7 @@ from scipy import sparse
 
 from dynid.errors import DataError, DynidError
 
-__all__ = ["SOLVERS", "Block", "ConeProgram", "ConeSolution", "smat", "svec", "svec_indices"]
+__all__ = ["SOLVERS", "Block", "ConeProgram", "ConeSolution", "order_of", "smat", "svec", "svec_indices"]
 
 Array = NDArray[np.float64]
 Cone = Literal["zero", "nonnegative", "second-order", "psd", "exponential"]
@@ -193,6 +193,10 @@ class ConeProgram:
         """Add cost . x to the objective; cost may be shorter than x."""
         self._linear[: len(cost)] += cost
 
+    def objective(self) -> tuple[Array, tuple[tuple[sparse.csr_array, Array], ...]]:
+        """The linear costs (n,), and matrix and target of each sum of squares."""
+        return self._linear.copy(), tuple(self._squares)
+
     def solve(self, solver: str = "clarabel", *, tolerance: float = 1e-9) -> ConeSolution:
         """Solve by Clarabel, or by SCS for programs too large for an interior-point method."""
         if solver not in SOLVERS:
@@ -273,7 +277,7 @@ class ConeProgram:
         if block.cone in ("zero", "nonnegative"):
             weights = 1.0 / np.where(size > 1e-300, size, np.maximum(np.abs(block.constant), 1.0))
         elif block.cone == "psd":
-            rows, columns, _ = svec_indices(_order_of(block.rows))
+            rows, columns, _ = svec_indices(order_of(block.rows))
             diagonal = size[rows == columns]
             root = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
             weights = root[rows] * root[columns]
@@ -320,7 +324,8 @@ class ConeProgram:
         return A, np.concatenate(b), cones
 
 
-def _order_of(rows: int) -> int:
+def order_of(rows: int) -> int:
+    """Order of the symmetric matrix that has so many entries in `svec`."""
     return int((np.sqrt(8 * rows + 1) - 1) / 2 + 0.5)
 
 
@@ -334,7 +339,7 @@ def _clarabel(
         "zero": lambda n: [clarabel.ZeroConeT(n)],
         "nonnegative": lambda n: [clarabel.NonnegativeConeT(n)],
         "second-order": lambda n: [clarabel.SecondOrderConeT(n)],
-        "psd": lambda n: [clarabel.PSDTriangleConeT(_order_of(n))],
+        "psd": lambda n: [clarabel.PSDTriangleConeT(order_of(n))],
         "exponential": lambda n: [clarabel.ExponentialConeT()] * (n // 3),
     }
     found: Any = None
@@ -395,7 +400,7 @@ def _scs(
     for kind, count in cones:
         if kind == "psd":
             # SCS expects the lower triangle by columns, which is the upper triangle by rows.
-            rows, columns, _ = svec_indices(_order_of(count))
+            rows, columns, _ = svec_indices(order_of(count))
             order[start : start + count] = start + np.lexsort((columns, rows))
         sizes[kind].append(count)
         start += count
@@ -403,7 +408,7 @@ def _scs(
         "z": sum(sizes["zero"]),
         "l": sum(sizes["nonnegative"]),
         "q": sizes["second-order"],
-        "s": [_order_of(n) for n in sizes["psd"]],
+        "s": [order_of(n) for n in sizes["psd"]],
         "ep": sum(sizes["exponential"]) // 3,
     }
     data = {"P": P, "A": sparse.csc_matrix(A[order]), "b": b[order], "c": q}

@@ -48,8 +48,10 @@ __all__ = [
     "feasible",
     "feasible_fit",
     "feasible_solution",
+    "least_squares_rows",
     "preference",
     "retry_notes",
+    "row_noise",
     "scaled_to_data",
 ]
 
@@ -250,7 +252,7 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
     objective = options.objective
     base = observation.base
     known = known_masses(base.robot, options.mass, options.link_masses)
-    noise, notes = _noise(observation, objective)
+    noise, notes = row_noise(observation, objective)
     weight = None if options.weight == "cv" else options.weight
     wanted, remarks = preference(
         observation,
@@ -292,7 +294,7 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
         walls = walls_of(box, found, lambda: _unconstrained(base, factor, wanted, weight))
         solution = replace(solution, walls=walls, notes=(*solution.notes, *box.notes, *wall_notes(walls)))
     if options.bootstrap:
-        R, _ = _rows(factor, base.matrix, allowed)
+        R, _ = least_squares_rows(factor, base.matrix, allowed)
         held = replace(wanted, weight=found.weight)
         covariance = bootstrap_covariance(
             lambda z: base.matrix @ held.solve(allowed, R, z).parameters,
@@ -317,7 +319,7 @@ def _unconstrained(base: BaseParameters, factor: Array, wanted: Preference, weig
 
 def feasible_fit(base: BaseParameters, allowed: FeasibleSet, factor: Array, wanted: Preference) -> Fit:
     """The preferred feasible fit to a whitened factor of [W y]."""
-    return wanted.solve(allowed, *_rows(factor, base.matrix, allowed))
+    return wanted.solve(allowed, *least_squares_rows(factor, base.matrix, allowed))
 
 
 def feasible_solution(
@@ -330,7 +332,7 @@ def feasible_solution(
 def _solution(base: BaseParameters, factor: Array, found: Fit, noise: Array, wanted: Preference) -> Solution:
     """A fit with its covariance; the prior determines what the data do not."""
     K, allowed = base.matrix, found.feasible
-    R, _ = _rows(factor, K, allowed)
+    R, _ = least_squares_rows(factor, K, allowed)
     pinned = np.sqrt(found.weight) * hessian_rows(allowed, found.parameters, wanted.prior, wanted.metric, wanted.scale)
     standard = constrained_covariance(found, R, pinned)
     active = found.active
@@ -384,14 +386,14 @@ def _equalities(allowed: FeasibleSet) -> Array:
     )
 
 
-def _rows(factor: Array, K: Array, allowed: FeasibleSet) -> tuple[Array, Array]:
+def least_squares_rows(factor: Array, K: Array, allowed: FeasibleSet) -> tuple[Array, Array]:
     """Least-squares rows over all unknowns, without the row that holds only the residual."""
     b = len(K)
     rows = factor[:b] if len(factor) == b + 1 else factor
     return np.pad(rows[:, :-1] @ K, ((0, 0), (0, allowed.extra))), rows[:, -1]
 
 
-def _noise(observation: Observation, objective: str) -> tuple[Array, list[str]]:
+def row_noise(observation: Observation, objective: str) -> tuple[Array, list[str]]:
     """Noise standard deviation per channel from least squares, or a tenth of the torque if the motion is too poor."""
     rows = np.array(observation.rows, dtype=float)
     try:
