@@ -92,6 +92,13 @@ def identify(
     mass: options.Mass = None,
     link_mass: options.LinkMass = None,
     box: options.Box = None,
+    average: Annotated[
+        bool,
+        typer.Option(
+            "--average",
+            help="The logs repeat one motion: fit their mean by wls, with their scatter as the noise.",
+        ),
+    ] = False,
     controller: options.Controller = None,
     start: Annotated[
         str | None, typer.Option(help="First parameters to simulate with: prior (the file's) or feasible. [prior]")
@@ -123,12 +130,16 @@ def identify(
     """
     from dynid.identification.estimators.registry import UNCONTROLLED, check_method, method_options
     from dynid.identification.pipeline import check_folded
+    from dynid.identification.repeated import identify_repetitions
 
     project = inputs.project
     if output is None and project is not None:
         output = project.output
     check_outputs(output, figure, *report_files(report, output))
     wanted = required(require)
+    if average:
+        _check_averaged(method, tests, device, cluster)
+        method = "wls"
     if method is None:
         method = (project.identify.method if project is not None else None) or "auto"
     check_method(method)
@@ -152,11 +163,11 @@ def identify(
         "files": inputs.files(*held_out.logs),
         "project": _rerun(inputs, method, held_out, given, controller, velocity_cutoff, coulomb_slope, integrator),
     }
-    in_pieces = not (_simulates(method) or tests)
+    in_pieces = not (_simulates(method) or tests or average)
     found = data_sets.read_split(inputs, validate, validate_share, validate_rows, long=in_pieces)
     if found is not None:
         if not in_pieces:
-            raise DataError("a data set is for methods that do not simulate, and without --tests")
+            raise DataError("a data set is for methods that do not simulate, and without --tests and --average")
         with data_sets.client_of(cluster) as client:
             work = data_sets.Work(client, skip_bad_partitions, device)
             estimate, sample, other = data_sets.identify(inputs, *found, method, given, work)
@@ -178,7 +189,12 @@ def identify(
         return
     data_sets.check_files_only(cluster, skip_bad_partitions)
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
-    estimate, observation = run_method(inputs, recording, method, given, loop=loop, tests=tests, device=device)
+    if average:
+        with working(f"identifying {inputs.robot.name} from the mean of {len(recording.runs)} runs"):
+            estimate, observation = identify_repetitions(inputs.robot, recording, signals=inputs.signals()), None
+        origin["project"] = ""  # a project file has no word for it
+    else:
+        estimate, observation = run_method(inputs, recording, method, given, loop=loop, tests=tests, device=device)
     finish(
         inputs,
         estimate,
@@ -196,6 +212,16 @@ def identify(
         as_json=as_json,
         **origin,
     )
+
+
+def _check_averaged(method: str | None, tests: bool, device: str | None, cluster: str | None) -> None:
+    """Raise a DataError for options that do not go with the mean of repetitions."""
+    if method not in (None, "wls"):
+        raise DataError(f"--average fits the mean of the runs by wls, not by '{method}'")
+    given = {"--tests": tests, "--device": device, "--cluster": cluster}
+    for option, value in given.items():
+        if value:
+            raise DataError(f"{option} does not go with --average, whose noise is the scatter of the runs")
 
 
 def feasible_options(inputs: Inputs, method: str, constraints: str | None, prior_weight: str | None) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from .other_solvers import feasible_problem as feasible_problem
 from .pipeline import estimate_closed_loop as estimate_closed_loop
 from .pipeline import estimate_from as estimate_from
 from .pipeline import identify as identify
+from .repeated import identify_repetitions as identify_repetitions
 from .sensor_comparison import Gain as Gain
 from .sensor_comparison import SensorSet as SensorSet
 from .sensor_comparison import SensorSets as SensorSets

@@ -18,7 +18,7 @@ from dynid.feasibility.box import Wall
 from dynid.feasibility.prior import KnownMasses
 from dynid.identification.domain import Prediction, predict
 from dynid.identification.estimators.solution import Iteration, Outcome
-from dynid.identification.jackknife import NoiseModel
+from dynid.identification.jackknife import NoiseSource
 from dynid.identification.judgement import Judgement
 from dynid.parameters.base import BaseParameters
 from dynid.robot.model import Robot
@@ -90,7 +90,7 @@ class Estimate:
         The iterations of a method that simulates or filters.
     log_format : LogFormat or None
         How the recording was read, if known.
-    noise_model : {"autocorrelated", "white"}
+    noise_model : {"autocorrelated", "white", "repetitions"}
         What the standard deviations assume of the residuals, see `identify`.
     freedom : float
         Degrees of freedom of the standard deviations: blocks of time less one, or rows less parameters for white noise.
@@ -129,7 +129,7 @@ class Estimate:
     standard_covariance: Array | None = None
     history: tuple[Iteration, ...] = ()
     log_format: LogFormat | None = None
-    noise_model: NoiseModel = "white"
+    noise_model: NoiseSource = "white"
     freedom: float = math.inf
     independent_rows: tuple[float, ...] = ()
     walls: tuple[Wall, ...] = ()

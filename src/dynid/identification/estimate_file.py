@@ -146,7 +146,7 @@ class StoredEstimate(Stored):
     history: list[StoredIteration]
     covariance: Matrix
     standard_covariance: Matrix | None
-    noise_model: Literal["autocorrelated", "white"]
+    noise_model: Literal["autocorrelated", "white", "repetitions"]
     freedom: Number
     independent_rows: list[Number]
     walls: list[StoredWall]

@@ -33,6 +33,7 @@ from dynid.signals.autocorrelation import independent_rows
 __all__ = [
     "Jackknife",
     "NoiseModel",
+    "NoiseSource",
     "Uncertainty",
     "block_jackknife",
     "check_noise_model",
@@ -42,6 +43,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 NoiseModel = Literal["autocorrelated", "white"]
+# What standard deviations rest on: a noise model of the residuals, or the scatter of repetitions.
+NoiseSource = Literal["autocorrelated", "white", "repetitions"]
 
 # More blocks give more degrees of freedom; each must hold several correlation times of the residual. Measured coverage
 # of 95 % intervals for noise with corners from 0.5 Hz to white: docs/uncertainty.md.

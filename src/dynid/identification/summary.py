@@ -65,6 +65,8 @@ def _noise(estimate: Estimate) -> str:
     """What the standard deviations rest on."""
     if estimate.noise_model == "white":
         return "standard deviations assume white noise"
+    if estimate.noise_model == "repetitions":
+        return f"standard deviations from the scatter of repetitions, {estimate.freedom:.0f} degrees of freedom"
     rows, worth = sum(estimate.rows), sum(estimate.independent_rows)
     source = "of the posterior" if estimate.method == "auto" else f"from {estimate.freedom + 1:.0f} blocks of time"
     return f"standard deviations {source}; {rows} rows are worth {worth:.0f} independent ones"
