@@ -150,7 +150,7 @@ def _poor_encoders(main: MonteCarlo) -> Iterator[Figure]:
     shown = f"{len(off)} of {len(KEY)} {', '.join(off)}".rstrip()
     yield Figure(
         section, "base values that PC-IDIM-LS has wrong", "'differ significantly'", shown, float(not off), 0.0,
-        "at least one is 5 % and three standard deviations off; no value is printed",
+        "at least one is 5 % and three predicted standard deviations off; no value is printed",
     )  # fmt: skip
     yield from _unbiased(section, pc, "'very close'")
 

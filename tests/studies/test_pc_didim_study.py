@@ -100,7 +100,7 @@ def test_equalities_alone_leave_base_values_where_they_are() -> None:
 def _table(**bias: float) -> dict[str, dict[str, float]]:
     """Tables of a truth of 100 and a standard deviation of 0.1, biased by so many percent."""
     given = dict.fromkeys(KEY, 0.0) | bias
-    return {k: {"bias_percent": b, "mean": 100.0 + b, "truth": 100.0, "std": 0.1} for k, b in given.items()}
+    return {k: {"bias_percent": b, "mean": 100.0 + b, "truth": 100.0, "predicted": 0.1} for k, b in given.items()}
 
 
 def _found(patch: pytest.MonkeyPatch, figures: Callable[..., Iterator[Figure]], ls: Any, pc: Any) -> list[Figure]:
@@ -148,9 +148,9 @@ def test_poor_encoders_are_not_compared_with_table_ii(
     assert not any(c.isdigit() for f in figures for c in f.published)
 
 
-def test_a_bias_within_the_scatter_of_the_runs_is_none() -> None:
+def test_a_bias_within_three_standard_deviations_is_none() -> None:
     table = _table(Izz_link1R=-9.0, mx_link2R=6.0)
-    table["mx_link2R"]["std"] = 2.5
+    table["mx_link2R"]["predicted"] = 2.5
     assert biased(table) == ["Izz_link1R"]
 
 
