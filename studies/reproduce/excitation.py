@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.excitation.amplitudes import series_without_offset
 from dynid.excitation.basis import Fourier, Narrowed, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.design import design_excitation
@@ -297,7 +297,7 @@ def _iiwa_design() -> Iterator[Figure]:
     section = "iiwa, designed with 10 harmonics in 20 s from rest at zero"
     motions = published("iiwa_trajectories")
     robot = load_robot("iiwa14")
-    basis = _without_offset(motions["period"], len(motions["used"]["a"][0]))
+    basis = series_without_offset(motions["period"], len(motions["used"]["a"][0]))
     motion = design_excitation(robot, family=basis, criterion="cond", start=np.zeros(robot.n), budget=3000)
     bound = published("excitation")["iiwa"]["designed"]
     reason = f"Table A.1 at 20 s; its bounds on coefficients, which it violates itself, are left out. {_PEAKS}"
@@ -305,14 +305,6 @@ def _iiwa_design() -> Iterator[Figure]:
     yield _within(section, motion)
     yield _starts(section, motion)
     yield from _within_sums(section, robot, basis, motion.limits, bound)
-
-
-def _without_offset(duration: float, harmonics: int) -> Narrowed:
-    """A start posture and harmonics that begin at rest there and have zero mean, as in Halper (2024)."""
-    series = Fourier(duration, harmonics)
-    offset = np.eye(series.size)[0]
-    rows = [series.values(0.0, order)[0] for order in range(3)]
-    return Narrowed(series, np.column_stack([offset, scipy.linalg.null_space(np.array([*rows, offset]))]))
 
 
 def semiparametric_limits(name: str) -> dict[str, dict[str, float]]:

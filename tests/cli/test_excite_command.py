@@ -243,3 +243,21 @@ def test_the_best_of_several_in_simulation(tmp_path: Path) -> None:
     ):
         refused = excite(tmp_path, *common, *extra, *QUICK)
         assert refused.returncode == 1 and words in refused.stderr, refused.stderr
+
+
+def test_ready_rules(tmp_path: Path) -> None:
+    """The motion starts at zero for the condition number; options that the rules have themselves are refused."""
+    done = excite(tmp_path, "twolink", "-o", "m.toml", "--rules", "halper", "--json", *QUICK)
+    assert done.returncode == 0, done.stderr
+    page = json.loads(done.stdout)
+    assert page["criterion"] == "cond"
+    motion = package.Excitation.from_toml(tmp_path / "m.toml", package.load_robot("twolink"))
+    assert np.abs(np.array(motion.at(0.0))).max() < 1e-9 and abs(motion.at(np.arange(600) / 100)[0].mean()) < 1e-9
+    for extra, words in (
+        (("--rules", "other"), "--rules is halper or left out"),
+        (("--rules", "halper", "--family", "cubic"), "has its own --family"),
+        (("--rules", "halper", "--criterion", "a"), "has its own --criterion"),
+        (("--rules", "halper", "--start-posture", "0,0"), "has its own --start-posture"),
+    ):
+        refused = excite(tmp_path, "twolink", "-o", "m.toml", *extra, *QUICK)
+        assert refused.returncode == 1 and words in refused.stderr, refused.stderr

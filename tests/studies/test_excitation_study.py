@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.excitation.amplitudes import series_without_offset
 from dynid.excitation.basis import Fourier, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.limits import motion_limits
@@ -55,7 +56,7 @@ def test_a_bound_that_is_exceeded_is_out() -> None:
 
 def test_the_family_of_the_iiwa_has_no_mean_and_starts_at_rest() -> None:
     """With the start posture at zero any coefficients give zero mean, and rest at zero at both ends."""
-    basis = excitation._without_offset(20.0, 10)
+    basis = series_without_offset(20.0, 10)
     assert basis.size == 1 + 20 - 3
     x = np.concatenate([[0.0], np.random.default_rng(0).normal(size=basis.size - 1)])
     t = np.arange(2000) / 100.0

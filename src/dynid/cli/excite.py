@@ -80,6 +80,10 @@ def excite(
     least_gain: Annotated[
         float | None, typer.Option(help="End of --stack: share by which a motion improves the criterion. [0.05]")
     ] = None,
+    rules: Annotated[
+        str | None,
+        typer.Option(help="Ready constraints: halper, sums of amplitudes and a start at zero."),
+    ] = None,
     limits: options.LimitsOption = None,
     avoid: Annotated[
         Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
@@ -158,6 +162,8 @@ def excite(
         "seed": seed,
         **_wishes(inputs, chosen, avoid),
     }
+    if rules is not None:
+        settings |= _ruled(rules, robot, within, duration, settings)
     if stop.most is not None:
         stacked.design_stack(robot, duration, stop, settings, (output, figure, rate), as_json)
         return
@@ -247,3 +253,19 @@ def _wishes(inputs: Inputs, chosen: str | None, avoid: Path | None) -> dict[str,
         file = inputs.robot_file
         wishes["clearances"] = [read_avoid(avoid, inputs.robot, file if file.endswith(".urdf") else None)]
     return wishes
+
+
+def _ruled(rules: str, robot: Robot, within: MotionLimits, duration: float, request: dict[str, Any]) -> dict[str, Any]:
+    """Settings of named rules; options that say something else are refused."""
+    from dynid.excitation.amplitudes import halper_rules
+
+    if rules != "halper":
+        raise DataError(f"--rules is halper or left out, not '{rules}'")
+    for option, value, allowed in (
+        ("--family", request["family"], ("fourier",)),
+        ("--criterion", request["criterion"], ("d", "cond")),
+        ("--start-posture", request["start"], (None,)),
+    ):
+        if not any(value is x or value == x for x in allowed):
+            raise DataError(f"--rules halper has its own {option}: leave it out")
+    return halper_rules(robot, duration, request["size"], limits=within)

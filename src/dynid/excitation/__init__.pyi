@@ -1,4 +1,6 @@
 from . import clearances as clearances
+from .amplitudes import AmplitudeLimits as AmplitudeLimits
+from .amplitudes import halper_rules as halper_rules
 from .design import design_excitation as design_excitation
 from .excitation import Excitation as Excitation
 from .information import Information as Information

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DataError, DynidError, did_you_mean
+from dynid.excitation.amplitudes import AmplitudeLimits, check_family
 from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, FourierQuintic, PointToPoint, at_rest
 from dynid.excitation.criteria import Criterion, make_criterion
 from dynid.excitation.excitation import Excitation
@@ -94,6 +95,7 @@ def design_excitation(
     noise: ArrayLike | None = None,
     after: Earlier | Sequence[Earlier] = (),
     clearances: Sequence[AnyClearance] = (),
+    amplitudes: AmplitudeLimits | None = None,
     channels: str | Sequence[str] | None = None,
     budget: int = 1000,
     time_limit: float | None = None,
@@ -133,6 +135,8 @@ def design_excitation(
     clearances : sequence of clearances
         Further limits, such as those of `dynid.excitation.clearances`. With closed loops, the limits of passive joints
         and a margin to singular postures are always among them (`PassiveJoints`).
+    amplitudes : AmplitudeLimits, optional
+        Limits on the harmonics of a Fourier series, such as those of `dynid.excitation.halper_rules`.
     channels : str or sequence of str, optional
         Channels that will be measured. Default: joint torques, or the base wrench of an instrumented base.
     budget : int
@@ -175,6 +179,7 @@ def design_excitation(
     if time_limit is not None and not time_limit > 0:
         raise DataError(f"the time limit must be a positive number of seconds, got {time_limit!r:.40}")
     basis = make_family(family, duration, size)
+    check_family(amplitudes, basis)
     held = limits if isinstance(limits, MotionLimits) else motion_limits(robot, limits)
     check_duration(robot, held, basis.duration)
     check_torque_model(robot, None if isinstance(limits, MotionLimits) else limits)
@@ -193,12 +198,14 @@ def design_excitation(
     notes = _turning(robot, held)
     posture = None if start is None else _posture(robot, start, held)
     coarse = Problem(basis, goal, held.tightened(_TIGHT), count, tuple(clearances), posture, _ROOM)
+    if amplitudes is not None:
+        coarse = replace(coarse, amplitudes=amplitudes.tightened(_TIGHT))
     if posture is None and coarse.worst(coarse.resting) < _LEAST_ROOM:
         coarse = replace(coarse, start=_roomy_posture(coarse, seed))
         notes += (
             "the motion starts and ends at another posture than the middle of the ranges, which violates a limit",
         )
-    fine = replace(coarse, limits=held, samples=_FINE * count, clearance_room=0.0)
+    fine = replace(coarse, limits=held, samples=_FINE * count, clearance_room=0.0, amplitudes=amplitudes)
     report = progress or (lambda _: None)
     with one_blas_thread():
         found = _search(coarse, seed, budget, time_limit, report)

@@ -18,6 +18,7 @@ from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.dynamics.gradient import regressor_adjoint
 from dynid.errors import DataError
+from dynid.excitation.amplitudes import KINDS, AmplitudeLimits
 from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
@@ -91,6 +92,7 @@ class Problem:
     clearances: tuple[AnyClearance, ...] = field(default=())
     start: Array | None = None
     clearance_room: float = 0.0
+    amplitudes: AmplitudeLimits | None = None
 
     @cached_property
     def resting(self) -> Array:
@@ -179,6 +181,8 @@ class Problem:
         for c in self.clearances:
             found = c.values_in_motion(q, v, a) if _moving(c) else cast("Clearance", c).values(q)
             out.append(Limit(c.label, found - self.clearance_room))
+        if self.amplitudes is not None:
+            out += [Limit(kind, slack.reshape(1, -1)) for kind, slack in self.amplitudes.slacks(X).items()]
         return out
 
     def worst(self, X: Array) -> float:
@@ -216,6 +220,8 @@ class Problem:
                 gv[rows, column] += torque
             gq, gv, ga = (factor[:, None] * g for g in (gq, gv, ga))
             return gq[:, :, None] * bq[:, None] + gv[:, :, None] * bv[:, None] + ga[:, :, None] * ba[:, None]
+        if self.amplitudes is not None and kind in KINDS:
+            return self.amplitudes.gradients(X, kind, column)
         clearance = next(c for c in self.clearances if c.label == kind)
         if _moving(clearance):
             gq, gv, ga = clearance.gradients_in_motion(q, v, a, column)
