@@ -7,7 +7,8 @@ a-priori one is unidentifiable from this recording: the prior says more about it
 is that of methods with a prior: every pseudo-inertia is known within a factor of about two. A value that the data moved
 away from the prior by more than that is part of an identified combination.
 
-Essential parameters are what is left when base parameters that the data do not determine are removed one by one.
+Essential parameters are what is left when base parameters that the data do not determine are removed, one by one or
+by a search over all subsets.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.feasibility.metrics import quadratic_rows
 from dynid.feasibility.prior import consistent_prior, wide_bodies
+from dynid.identification.essential_search import SUBSETS, best_by_f_test, best_within_ratio
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.observation import Observation
 from dynid.identification.posterior import BODY_SCALE
@@ -138,12 +140,15 @@ class Essential:
         Indices of the others, in the order in which they were removed.
     change : float
         Norm of the change of the predicted torques relative to their norm.
+    proven : bool
+        Whether a global search ruled out every other choice.
     """
 
     estimate: Estimate
     kept: tuple[int, ...]
     removed: tuple[int, ...]
     change: float
+    proven: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,7 +157,14 @@ class Essential:
 
 
 def essential_parameters(
-    observation: Observation, estimate: Estimate, *, ratio: float = 30.0, test: str = "ratio", level: float = 0.05
+    observation: Observation,
+    estimate: Estimate,
+    *,
+    ratio: float = 30.0,
+    test: str = "ratio",
+    level: float = 0.05,
+    search: str = "stepwise",
+    subsets: int = SUBSETS,
 ) -> Essential:
     """Remove base parameters that the data do not determine.
 
@@ -170,6 +182,13 @@ def essential_parameters(
         significant.
     level : float, default 0.05
         Level of the F-test.
+    search : {"stepwise", "global"}, default "stepwise"
+        "stepwise" removes one parameter after the other. "global" starts there and looks at all subsets by branch and
+        bound, for the one that fits best: with the test "ratio" among those whose relative standard deviations lie
+        within `ratio`, with "f" at the price of the F-test for each parameter.
+    subsets : int
+        Subsets that a global search looks at. Where they do not suffice, the best of them is returned, `proven` is
+        False, and a note of the estimate says so.
 
     Returns
     -------
@@ -182,31 +201,28 @@ def essential_parameters(
     """
     if test not in ("ratio", "f"):
         raise DataError(f"test '{test}' is unknown: use ratio or f")
+    if search not in ("stepwise", "global"):
+        raise DataError(f"search '{search}' is unknown: use stepwise or global")
+    if isinstance(subsets, bool) or not isinstance(subsets, int) or subsets < 1:
+        raise DataError(f"the number of subsets is a whole number from 1, got {subsets!r:.40}")
     if estimate.base.names != observation.base.names:
         raise DataError(
             f"the estimate has {estimate.base.count} base parameters, the observation {observation.base.count} "
             "others: observe the robot of the estimate, observe(estimate.robot, recording)"
         )
     factor = observation.stacked(1.0 / estimate.noise)
-    kept = list(range(observation.base.count))
-    removed: list[int] = []
-    beta, std, residual = _fit(factor, kept)
-    while len(kept) > 1:
-        relative = std / np.maximum(np.abs(beta), 1e-300)
-        worst = int(np.argmax(relative))
-        trial = kept[:worst] + kept[worst + 1 :]
-        smaller = _fit(factor, trial)
+    kept, removed = _stepwise(factor, observation.total_rows, ratio, test, level)
+    proven = False
+    if search == "global":
+        first, freedom = tuple(sorted(kept)), observation.total_rows - observation.base.count
         if test == "ratio":
-            leave = relative[worst] > ratio * relative.min()
+            found = best_within_ratio(factor, ratio, first, subsets)
         else:
-            freedom = observation.total_rows - len(kept)
-            rise = (smaller[2] ** 2 - residual**2) / max(residual**2 / freedom, 1e-300)
-            leave = rise < scipy.stats.f.ppf(1.0 - level, 1, freedom)
-        if not leave:
-            break
-        removed.append(kept[worst])
-        kept = trial
-        beta, std, residual = smaller
+            price = float(scipy.stats.f.ppf(1.0 - level, 1, freedom))
+            found = best_by_f_test(factor, freedom, price, first, subsets)
+        kept, proven = list(found.kept), found.proven
+        removed = [i for i in range(observation.base.count) if i not in kept]
+    beta = _fit(factor, kept)[0]
     full = np.zeros(observation.base.count)
     full[kept] = beta
     covariance = np.zeros((full.size, full.size))
@@ -222,9 +238,39 @@ def essential_parameters(
         rms=torque / np.sqrt(np.maximum(observation.rows, 1)),
         relative_error=torque / np.where(norms > 0, norms, np.inf),
         condition_number=condition_number(factor[:, kept]),
-        notes=(*estimate.notes, f"{len(kept)} essential parameters"),
+        notes=(*estimate.notes, f"{len(kept)} essential parameters", *_unproven(search, proven, subsets)),
     )
-    return Essential(reduced, tuple(kept), tuple(removed), change)
+    return Essential(reduced, tuple(kept), tuple(removed), change, proven)
+
+
+def _unproven(search: str, proven: bool, subsets: int) -> tuple[str, ...]:
+    """A note on a global search that did not end."""
+    ended = search == "stepwise" or proven
+    return () if ended else (f"the search ended after {subsets} subsets: another choice may fit better",)
+
+
+def _stepwise(factor: Array, rows: int, ratio: float, test: str, level: float) -> tuple[list[int], list[int]]:
+    """Columns that are kept, and those that are removed one after the other, in this order."""
+    kept = list(range(factor.shape[1] - 1))
+    removed: list[int] = []
+    beta, std, residual = _fit(factor, kept)
+    while len(kept) > 1:
+        relative = std / np.maximum(np.abs(beta), 1e-300)
+        worst = int(np.argmax(relative))
+        trial = kept[:worst] + kept[worst + 1 :]
+        smaller = _fit(factor, trial)
+        if test == "ratio":
+            leave = relative[worst] > ratio * relative.min()
+        else:
+            freedom = rows - len(kept)
+            rise = (smaller[2] ** 2 - residual**2) / max(residual**2 / freedom, 1e-300)
+            leave = rise < scipy.stats.f.ppf(1.0 - level, 1, freedom)
+        if not leave:
+            break
+        removed.append(kept[worst])
+        kept = trial
+        beta, std, residual = smaller
+    return kept, removed
 
 
 def _inverse(factor: Array, kept: list[int]) -> Array:
