@@ -2,12 +2,12 @@
 
 from dynid.simulation.admittance import admittance
 from dynid.simulation.controller_files import load_controller, save_controller
+from dynid.simulation.gains import bandwidth, bandwidth_gains
 from dynid.simulation.laws import (
     CallableController,
     Controller,
     LinearController,
     TorqueModel,
-    bandwidth_gains,
     cascade,
     function,
     overlay,
@@ -17,6 +17,7 @@ from dynid.simulation.laws import (
     transfer_function,
 )
 from dynid.simulation.model_laws import (
+    augmented_pd,
     compensation,
     computed_torque,
     elastic_pd,
@@ -25,22 +26,28 @@ from dynid.simulation.model_laws import (
     regimes,
     singular_perturbation,
 )
+from dynid.simulation.overlay_fit import fit_overlay
 from dynid.simulation.task_space import task_impedance, task_space
-from dynid.simulation.torque_models import RigidModel, rigid
+from dynid.simulation.torque_models import HeldModel, RigidModel, held, rigid
 
 __all__ = [
     "CallableController",
     "Controller",
+    "HeldModel",
     "LinearController",
     "RigidModel",
     "TorqueModel",
     "admittance",
+    "augmented_pd",
+    "bandwidth",
     "bandwidth_gains",
     "cascade",
     "compensation",
     "computed_torque",
     "elastic_pd",
+    "fit_overlay",
     "function",
+    "held",
     "impedance",
     "load_controller",
     "model_position",

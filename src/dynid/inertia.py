@@ -13,8 +13,10 @@ from dynid.robot.inertia import (
     move_inertia,
     reorder_inertia,
 )
+from dynid.robot.inertia_slopes import com_jacobian
 
 __all__ = [
+    "com_jacobian",
     "inertia_from_com",
     "inertia_from_log_cholesky",
     "inertia_from_pseudo",

@@ -14,7 +14,8 @@ from dynid.recording.recording import Recording, Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
-from dynid.simulation.laws import LinearController, bandwidth_gains, pd
+from dynid.simulation.gains import bandwidth_gains
+from dynid.simulation.laws import LinearController, pd
 from dynid.simulation.reference import Reference, as_reference
 from dynid.simulation.sensors import Sensors
 from studies.reproduce.plants import Drives, colored_noise, integrate, other_bodies, with_drive_values

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.dynamics.functions import mass_matrix
+from dynid.controllers import bandwidth
 from dynid.errors import DataError
 from dynid.excitation.basis import Fourier, at_rest
 from dynid.excitation.criteria import make_criterion
@@ -156,27 +156,19 @@ def _bandwidth() -> Iterator[Figure]:
     """Frequency at which (Kd s + Kp) / (M s2 + (Kd + fv) s + Kp) falls to -3 dB, per joint with the others fixed."""
     section = "T9 bandwidth of the PUMA's loop at the gains for identification, Hz"
     robot = load_robot("puma560")
-    M = np.diagonal(mass_matrix(robot, np.zeros((1, robot.n)))[0])
     fv = np.array([t.value for t in robot.drives if t.symbol == "fv"])
     expected = published("semi_parametric")["bandwidth"]
-    for label, damping, given in (
-        ("without damping", 0.0 * fv, 0.0),
-        ("with viscous friction", fv + IDENTIFICATION.damping, IDENTIFICATION.damping),
+    for label, damping, friction in (
+        ("without damping", 0.0, 0.0 * fv),
+        ("with viscous friction", IDENTIFICATION.damping, fv),
     ):
-        ours = _corner(M, damping, IDENTIFICATION.stiffness, given)
+        ours = bandwidth(robot, IDENTIFICATION.stiffness, damping, friction=friction, q=np.zeros(robot.n))
         yield number(
             section, f"largest of all joints, {label}", expected, float(ours.max()), 0.5, "printed to one digit"
         )
         shown = ", ".join(f"{x:.2f}" for x in ours)
         reason = f"{_RECORD}: only the wrist reaches 5 Hz"
         yield Figure(section, f"joints 1 to 6, {label}", "5", shown, 0.0, 0.0, reason)
-
-
-def _corner(inertia: Array, damping: Array, stiffness: float, given: float) -> Array:
-    """The frequency (Hz) at which the loop passes half the power: a quadratic in its square."""
-    b = damping**2 - 2 * stiffness * inertia - 2 * given**2
-    square = (-b + np.sqrt(b**2 + 4 * inertia**2 * stiffness**2)) / (2 * inertia**2)
-    return np.asarray(np.sqrt(square) / (2 * np.pi))
 
 
 def _motions() -> Iterator[Figure]:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.controllers import fit_overlay
 from dynid.dynamics.functions import gravity_torque
 from dynid.excitation.excitation import Excitation
 from dynid.parameters.base import base_parameters
@@ -25,12 +26,13 @@ from studies.reproduce.semi_parametric_control import (
     Gains,
     Log,
     follow,
+    followed,
     friction_free,
     identified,
     least_squares,
-    position_error,
     repeated,
     thesis_model,
+    tracking_error,
 )
 from studies.reproduce.semi_parametric_designs import high_frequency, training_parts, unseen_motions
 from studies.reproduce.study import Figure, published
@@ -100,7 +102,7 @@ def rigid_from(name: str, log: Log, derivatives: Differentiation = THESIS) -> Ro
 
 def tracking(name: str, model: Robot | TorqueModel, motions: Sequence[Excitation]) -> Array:
     """Position error (n,), rad, at the gains for testing: the mean over motions."""
-    return position_error([follow(load_robot(name), motion, model, TEST) for motion in motions])
+    return tracking_error([followed(load_robot(name), motion, model, TEST) for motion in motions])
 
 
 def friction_figures(names: Sequence[str] = tuple(_ROBOTS)) -> Iterator[Figure]:
@@ -182,7 +184,7 @@ def _without_gravity(section: str, name: str, rigid: Robot, motions: Sequence[Ex
     plant, plain, rigid = (
         x.with_gravity(np.zeros(3)) for x in (load_robot("puma560"), friction_free("puma560"), rigid)
     )
-    before, after = (position_error([follow(plant, m, x, TEST) for m in motions]) for x in (plain, rigid))
+    before, after = (tracking_error([followed(plant, m, x, TEST) for m in motions]) for x in (plain, rigid))
     return not_above(section, f"{name}, RBD-LS, thesis' data, without gravity in arm and models", before, after, "IDM")
 
 
@@ -222,13 +224,13 @@ def correction_values(
     In each further iteration the previous correction is added to the model and the remaining PD torque is fitted.
     """
     base = thesis_model("twolink")
-    beta, correction = np.zeros(base.count), None
+    correction: RigidModel | None = None
     for _ in range(iterations):
         log = _with_wrong_model(gains, correction)
         state = log.desired if regressors == "desired" else log.measured(regressors)
-        beta = beta + least_squares(base, state, log.feedback)
-        correction = RigidModel(identified(base, beta))
-    return beta[_inertial()], identified(base, beta)
+        correction = fit_overlay(base.robot, *state, log.feedback, previous=correction)
+    assert correction is not None
+    return base.values(correction.robot.parameters)[_inertial()], correction.robot
 
 
 def _with_wrong_model(gains: Gains, correction: TorqueModel | None = None) -> Log:
@@ -303,7 +305,7 @@ def _internal() -> Robot:
 
 def _overlaid(correction: TorqueModel | None, motions: Sequence[Excitation]) -> Array:
     plant, internal = load_robot("twolink"), _internal()
-    return position_error([follow(plant, motion, internal, TEST, correction=correction) for motion in motions])
+    return tracking_error([followed(plant, motion, internal, TEST, correction=correction) for motion in motions])
 
 
 def _inertial() -> list[int]:

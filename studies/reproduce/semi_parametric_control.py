@@ -20,6 +20,7 @@ from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from dynid.simulation.laws import overlay, pd
 from dynid.simulation.sensors import Sensors
+from dynid.simulation.simulation import Simulation
 from dynid.simulation.torque_models import RigidModel, TorqueModel
 
 __all__ = [
@@ -30,14 +31,14 @@ __all__ = [
     "Differentiation",
     "Gains",
     "Log",
-    "SampleHold",
     "follow",
+    "followed",
     "friction_free",
     "identified",
     "least_squares",
-    "position_error",
     "repeated",
     "thesis_model",
+    "tracking_error",
 ]
 
 Array = NDArray[np.float64]
@@ -134,18 +135,6 @@ class Log:
         return np.searchsorted(self.starts, np.arange(len(self)), side="right") - 1
 
 
-@dataclass(frozen=True)
-class SampleHold:
-    """A slow model evaluated at every `ticks`-th sample, its torques held in between."""
-
-    model: TorqueModel
-    ticks: int = 10
-
-    def torques(self, q: Array, v: Array, a: Array) -> Array:
-        some = slice(None, None, self.ticks)
-        return np.repeat(self.model.torques(q[some], v[some], a[some]), self.ticks, axis=0)[: len(q)]
-
-
 def _stacked(first: State, second: State) -> State:
     q, v, a = (np.vstack(pair) for pair in zip(first, second, strict=True))
     return q, v, a
@@ -157,7 +146,7 @@ def repeated(motion: Motion, seconds: float) -> Motion:
     return motion if times <= 1 else Joined((motion,) * times)
 
 
-def follow(
+def followed(
     plant: Robot,
     motion: Motion,
     model: Robot | TorqueModel | None,
@@ -165,8 +154,8 @@ def follow(
     *,
     correction: TorqueModel | None = None,
     rate: float = 10.0,
-) -> Log:
-    """Simulate a PD law at 1 kHz with feedforward of a model along a motion, logged at `rate` Hz without noise.
+) -> Simulation:
+    """Simulate a PD law at 1 kHz with feedforward of a model along a motion, sampled at `rate` Hz without noise.
 
     `correction` is an overlay on the feedforward model.
     """
@@ -178,6 +167,20 @@ def follow(
     run = simulate(plant, replace(_LOOP, controller=law), motion, rate=rate)
     if not run.completed:
         raise DynidError(f"the simulated {plant.name} stopped: {run.outcome}")
+    return run
+
+
+def follow(
+    plant: Robot,
+    motion: Motion,
+    model: Robot | TorqueModel | None,
+    gains: Gains,
+    *,
+    correction: TorqueModel | None = None,
+    rate: float = 10.0,
+) -> Log:
+    """The log of `followed`."""
+    run = followed(plant, motion, model, gains, correction=correction, rate=rate)
     _, q, v, a = motion.sample(rate)
     feedback = gains.stiffness * (q - run.q) + gains.damping * (v - run.v)
     return Log(rate, (q, v, a), (run.q, run.v, run.a), run.torque, feedback)
@@ -208,6 +211,6 @@ def least_squares(base: BaseParameters, state: State, torque: Array, slowest: fl
     return np.asarray(np.linalg.lstsq(W[moving], torque[moving], rcond=None)[0])
 
 
-def position_error(logs: Sequence[Log]) -> Array:
-    """Root mean square of each joint's position error (n,), the mean over logs."""
-    return np.mean([np.sqrt(np.mean((x.desired[0] - x.true[0]) ** 2, axis=0)) for x in logs], axis=0)
+def tracking_error(runs: Sequence[Simulation]) -> Array:
+    """Root mean square of each joint's position error (n,), the mean over runs."""
+    return np.asarray(np.mean([run.tracking_rmse for run in runs], axis=0))

@@ -17,7 +17,8 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
-from dynid.simulation.laws import bandwidth_gains, pd
+from dynid.simulation.gains import bandwidth_gains
+from dynid.simulation.laws import pd
 from dynid.simulation.reference import Reference, as_reference
 from studies.reproduce.plants import Drives, Traces, colored_noise, integrate, other_bodies, with_drive_values
 

@@ -120,11 +120,22 @@ def test_a_validation_has_the_residual_on_its_own_axis(validation: Validation) -
     assert validation.plot(joints=validation.channels[1]).shape == (1, 2)
 
 
+def test_a_band_beside_the_residual_is_a_share_of_the_range_of_the_torque(validation: Validation) -> None:
+    for (_, below), measured in zip(validation.plot(band=0.1), validation.measured, strict=True):
+        levels = [line.get_ydata()[0] for line in below.lines if line.get_linestyle() == "--"]
+        span = measured.max() - measured.min()
+        assert span > 0 and levels == pytest.approx([-0.1 * span, 0.1 * span])
+    assert not [line for line in validation.plot()[0, 1].lines if line.get_linestyle() == "--"]
+    for band in (0.0, -0.1, np.nan):
+        with pytest.raises(dynid.DynidError, match="band"):
+            validation.plot(band=band)
+
+
 def test_a_standing_joint_is_said_to_stand_still(validation: Validation) -> None:
     none = np.zeros(0)
     still = replace(validation, rows=(0, *validation.rows[1:]))
     still = replace(still, **{k: (none, getattr(validation, k)[1]) for k in ("time", "measured", "predicted")})
-    assert still.plot()[0, 0].get_title(loc="left").endswith("stands still")
+    assert still.plot(band=0.1)[0, 0].get_title(loc="left").endswith("stands still")
 
 
 def test_an_excitation_shows_the_limits_it_comes_near_to(excitation: dynid.Excitation) -> None:

@@ -50,6 +50,25 @@ def test_centre_of_mass_form_comes_back(pi: Array) -> None:
     assert_same_body(theirs.toDynamicParameters(), pi)
 
 
+def test_jacobian_of_the_centre_of_mass_form_is_exact() -> None:
+    """Central differences of a stack of bodies; no coordinate enters with more than its square, so they are exact."""
+    rng = np.random.default_rng(0)
+    mu, step = rng.normal(size=(4, 10)), 1e-3
+
+    def standard(x: Array) -> Array:
+        tensor = x[..., [[4, 5, 7], [5, 6, 8], [7, 8, 9]]]
+        return dynid.inertia.inertia_from_com(x[..., 0], x[..., 1:4], tensor)
+
+    ours = dynid.inertia.com_jacobian(mu[:, 0], mu[:, 1:4])
+    assert ours.shape == (4, 10, 10)
+    for k, unit in enumerate(np.eye(10)):
+        slope = (standard(mu + step * unit) - standard(mu - step * unit)) / (2 * step)
+        np.testing.assert_allclose(ours[..., k], slope, atol=1e-11)
+    np.testing.assert_array_equal(dynid.inertia.com_jacobian(mu[2, 0], mu[2, 1:4]), ours[2])
+    with pytest.raises(dynid.DynidError, match="differ in number"):
+        dynid.inertia.com_jacobian([1.0, 2.0], [0.0, 0.0, 0.0])
+
+
 @given(bodies())
 @settings(deadline=None)
 def test_pseudo_inertia_comes_back(pi: Array) -> None:

@@ -60,6 +60,7 @@ MODELS = {
     "computed torque": controllers.computed_torque(500.0, OTHER, 400.0, 40.0),
     "gravity": controllers.impedance(500.0, OTHER, 500.0, 20.0),
     "compensation": replace(controllers.pd(500.0, [1.0] * 6, [1.0] * 6), model_use="compensation", model=OTHER),
+    "augmented": replace(controllers.pd(500.0, [1.0] * 6, [1.0] * 6), model_use="augmented", model=OTHER),
     "linearisation": replace(controllers.pd(500.0, [1.0] * 6, [1.0] * 6), model_use="linearisation", model=OTHER),
 }
 

@@ -87,6 +87,45 @@ def test_model_position_with_the_right_model_is_a_double_integrator_under_pd() -
     np.testing.assert_allclose(done.q - path.q, decaying(done.t, first, 400.0), atol=1e-3)
 
 
+def test_augmented_pd_by_hand() -> None:
+    """M a_ref + Coriolis + gravity + kp (q_ref - q) + kd (v_ref - v), term by term; no friction, rotors where asked."""
+    path = tx40_reference(RATE, 0.2)
+    kp, kd = np.array([2000.0, 2000, 600, 300, 300, 100]), np.array([60.0, 60, 20, 8, 8, 3])
+    for rotors, model in ((False, TX40.without("f*", "off*", "Ia*")), (True, BARE)):
+        law = controllers.augmented_pd(RATE, TX40, kp, kd, rotors=rotors)
+        done = simulate(TX40, ClosedLoop(controller=law), path)
+        q, v = done.measured_q, done.measured_v
+        terms = np.einsum("kij,kj->ki", dynid.mass_matrix(model, q), path.a) + dynid.dynamics.bias_torque(model, q, v)
+        np.testing.assert_allclose(done.torque, terms + kp * (path.q - q) + kd * (path.v - v), atol=1e-8)
+
+
+def test_augmented_pd_leaves_the_error_to_the_pd_torque() -> None:
+    """Sousa (2014), equation 4.17: M (a - a_ref) is the PD torque alone, however the arm moves."""
+    path = tx40_reference(5000.0, 0.3)
+    kp, kd = np.array([2000.0, 2000, 600, 300, 300, 100]), np.array([60.0, 60, 20, 8, 8, 3])
+    first = np.array([0.1, -0.1, 0.2, 0.1, -0.2, 0.3])
+    law = controllers.augmented_pd(5000.0, BARE, kp, kd, rotors=True)
+    done = simulate(BARE, ClosedLoop(controller=law, sensors=EXACT), path, initial=(path.q[0] + first, path.v[0]))
+    left = np.einsum("kij,kj->ki", dynid.mass_matrix(BARE, done.q), done.a - path.a)
+    np.testing.assert_allclose(left, kp * (path.q - done.q) + kd * (path.v - done.v), atol=1e-6)
+    assert np.abs(done.q[-1] - path.q[-1]).max() < 0.1 * np.abs(first).max()
+
+
+def test_a_correction_lies_over_augmented_pd() -> None:
+    """The overlay is added to the torque, not to the acceleration."""
+
+    class Push:
+        def torques(self, q: Array, v: Array, a: Array) -> Array:
+            return np.full(q.shape, 0.5)
+
+    path = tx40_reference(RATE, 0.05)
+    law = controllers.augmented_pd(RATE, BARE, 300.0, 8.0, rotors=True)
+    done = simulate(TX40, ClosedLoop(controller=controllers.overlay(law, Push())), path)
+    q, v = done.measured_q, done.measured_v
+    expected = dynid.inverse_dynamics(BARE, q, v, path.a) + 300.0 * (path.q - q) + 8.0 * (path.v - v) + 0.5
+    np.testing.assert_allclose(done.torque, expected, atol=1e-8)
+
+
 def test_compensation_by_hand() -> None:
     """Gravity, springs whole, a share of friction at the measured velocity, with the law's own slope."""
     share, slope = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1.0]), 5.0

@@ -123,6 +123,35 @@ def test_a_correction_lies_over_every_kind_of_law() -> None:
         np.testing.assert_allclose(double - plain, np.array(push.torque) + np.clip(push.torque, -2, 2), atol=1e-9)
 
 
+@pytest.mark.parametrize("count", [1, 20, 25])
+def test_a_slow_model_is_held_between_its_samples(count: int) -> None:
+    """Every tenth row is the model's own, the rows up to the next one repeat it, also at an end that is cut off."""
+    q, v, a = np.random.default_rng(0).normal(size=(3, count, 6))
+    ours = controllers.held(controllers.rigid(TX40), 10).torques(q, v, a)
+    exact = dynid.inverse_dynamics(TX40, q, v, a)
+    np.testing.assert_allclose(ours, exact[10 * (np.arange(count) // 10)], atol=1e-12)
+
+
+def test_a_held_model_is_fed_forward_at_its_own_rate() -> None:
+    """Torques of every fifth period, held, fed forward or laid over a law; friction of the model is smoothed too."""
+    every = PATH.q[::5], PATH.v[::5], PATH.a[::5]
+    ahead = np.repeat(dynid.inverse_dynamics(TX40.with_smooth_coulomb(30.0), *every), 5, axis=0)
+    slow = controllers.held(controllers.rigid(TX40), 5)
+    for law in (PD.with_feedforward(slow), controllers.overlay(PD, slow)):
+        run = simulate(TX40, ClosedLoop(controller=law, coulomb_slope=30.0), PATH)
+        feedback = np.array(KP) * (PATH.q - run.measured_q) + np.array(KD) * (PATH.v - run.measured_v)
+        np.testing.assert_allclose(run.torque, ahead + feedback, atol=1e-8)
+
+
+def test_what_cannot_be_held_is_refused() -> None:
+    model = controllers.rigid(TX40)
+    for ticks in (0, -3, 2.5, True, "ten"):
+        refused(lambda t=ticks: controllers.held(model, t), "control periods")  # type: ignore[misc]
+    refused(lambda: controllers.held(TX40, 10), "torques(q, v, a)")  # type: ignore[arg-type]
+    refused(lambda: controllers.held(controllers.RigidModel, 10), "torques(q, v, a)")  # type: ignore[arg-type]
+    refused(lambda: controllers.computed_torque(RATE, controllers.held(model, 10), KP, KD), "held")
+
+
 def test_bad_torque_models_are_refused(tmp_path: Path) -> None:
     """What is none, what gives the wrong shape or no numbers, and files that cannot hold one."""
     one = controllers.pd(RATE, 1.0, 1.0)

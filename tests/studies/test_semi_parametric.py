@@ -33,13 +33,13 @@ from studies.reproduce.semi_parametric_control import (
     IDENTIFICATION,
     TEST,
     Gains,
-    SampleHold,
     follow,
+    followed,
     friction_free,
     identified,
     least_squares,
-    position_error,
     thesis_model,
+    tracking_error,
 )
 from studies.reproduce.semi_parametric_designs import TRAINING, high_frequency, random_motion, unseen_motions
 from studies.reproduce.semi_parametric_learned import STATEMENTS, below, learned, own
@@ -167,7 +167,7 @@ def test_an_exact_model_follows_the_motion_and_its_law_is_found() -> None:
     """At the soft gains its own torques leave nothing to the PD law; least squares on its run gives them back."""
     plant, motion = load_robot("twolink"), unseen_motions("twolink")[0]
     log = follow(plant, motion, plant, TEST)
-    assert len(log) == 101 and position_error([log]).max() < 1e-3
+    assert len(log) == 101 and tracking_error([followed(plant, motion, plant, TEST)]).max() < 1e-3
     base = base_parameters(plant)
     beta = least_squares(base, log.true, log.torque, CLEAN.slowest)
     assert np.abs(beta - base.values()).max() < 1e-2
@@ -215,14 +215,6 @@ def test_periods_are_averaged_run_by_run() -> None:
         mean.period_mean(10.0)
 
 
-def test_a_slow_model_is_held_between_its_samples() -> None:
-    """Every tenth tick is its own, the rest repeat it."""
-    q, v, a = np.random.default_rng(0).normal(size=(3, 25, 2))
-    model = RigidModel(friction_free("twolink"))
-    ours, exact = SampleHold(model, 10).torques(q, v, a), model.torques(q, v, a)
-    assert ours.shape == (25, 2) and np.allclose(ours[::10], exact[::10]) and np.allclose(ours[19], exact[10])
-
-
 def test_clean_data_track_better_than_those_of_the_thesis() -> None:
     """Rows that stick spoil the estimate of the two-link."""
     motions = unseen_motions("twolink")
@@ -243,8 +235,8 @@ def test_a_correction_is_laid_over_a_model_that_stays_on() -> None:
             smooth = plant.with_smooth_coulomb(200.0)
             return RigidModel(smooth).torques(q, v, a) - RigidModel(internal).torques(q, v, a)
 
-    assert position_error([follow(plant, motion, internal, TEST)]).sum() > 0.1
-    assert position_error([follow(plant, motion, internal, TEST, correction=Rest())]).max() < 1e-3
+    assert tracking_error([followed(plant, motion, internal, TEST)]).sum() > 0.1
+    assert tracking_error([followed(plant, motion, internal, TEST, correction=Rest())]).max() < 1e-3
 
 
 @pytest.mark.slow

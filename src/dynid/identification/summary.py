@@ -219,8 +219,12 @@ def draw_estimate(
     )
 
 
-def draw_validation(validation: Validation, joints: str | Sequence[str] | None, ax: Any) -> NDArray[Any]:
+def draw_validation(
+    validation: Validation, joints: str | Sequence[str] | None, ax: Any, band: float | None
+) -> NDArray[Any]:
     """As `Validation.plot`."""
+    if band is not None and not (np.isfinite(band) and band > 0):
+        raise DataError(f"the band is a positive share of the range of the torque, not {band!r:.60}")
     pairs = [
         Pair(
             validation.channels[k],
@@ -231,4 +235,4 @@ def draw_validation(validation: Validation, joints: str | Sequence[str] | None, 
         )
         for k in chosen_joints(joints, validation.channels)
     ]
-    return draw_pairs(pairs, ax)
+    return draw_pairs(pairs, ax, band=band)

@@ -159,7 +159,11 @@ class Validation(HtmlFrame):
         return pl.concat(parts)
 
     def plot(
-        self, *, joints: str | Sequence[str] | None = None, ax: Axes | Sequence[Axes] | None = None
+        self,
+        *,
+        joints: str | Sequence[str] | None = None,
+        ax: Axes | Sequence[Axes] | None = None,
+        band: float | None = None,
     ) -> NDArray[Any]:
         """Draw measured against predicted torques, with the residual on its own axis below.
 
@@ -169,6 +173,8 @@ class Validation(HtmlFrame):
             Names or patterns of the joints to draw; all by default.
         ax : Axes or sequence of Axes, optional
             Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
+        band : float, optional
+            Dashed lines beside the residual at this share of the range of the measured torque, such as 0.1.
 
         Returns
         -------
@@ -178,13 +184,13 @@ class Validation(HtmlFrame):
         Raises
         ------
         DataError
-            If no joint matches.
+            If no joint matches, or the band is not positive.
         DynidError
             If matplotlib is not installed.
         """
         from dynid.identification.summary import draw_validation
 
-        return draw_validation(self, joints, ax)
+        return draw_validation(self, joints, ax, band)
 
     def summary(self) -> str:
         """A table of the errors per channel, as wide as the terminal."""

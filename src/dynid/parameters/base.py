@@ -124,6 +124,21 @@ class BaseParameters(HtmlFrame):
             out[names[j]] = "unidentifiable"
         return out
 
+    @cached_property
+    def link_columns(self) -> dict[str, tuple[int, ...]]:
+        """Base parameters of each link, by its name, with those of the drive that turns it; links without any left out.
+
+        They are the columns of the link in the base regressor (Krishnamoorthi 2018, equation 3-13).
+        """
+        robot = self.robot
+        carried = {joint.name: robot.links[i].name for i, joint in enumerate(robot.joints, start=1)}
+        driven = {term.name: carried[robot.tree_coordinates[term.owner]] for term in robot.drives}
+        out: dict[str, list[int]] = {}
+        for i, j in enumerate(self.kept):
+            parameter = robot.layout[j]
+            out.setdefault(parameter.owner if parameter.inertial else driven[parameter.name], []).append(i)
+        return {link: tuple(columns) for link, columns in out.items()}
+
     def to_frame(self) -> pl.DataFrame:
         """The base parameters as a table.
 

@@ -123,8 +123,12 @@ def draw_panels(panels: Sequence[Panel], ax: Any = None, *, height: float = 1.6,
     return axes
 
 
-def draw_pairs(pairs: Sequence[Pair], ax: Any = None, *, quantity: str = "torque") -> NDArray[Any]:
+def draw_pairs(
+    pairs: Sequence[Pair], ax: Any = None, *, quantity: str = "torque", band: float | None = None
+) -> NDArray[Any]:
     """Draw measured and predicted signals, with the residual on its own axis below each.
+
+    Dashed lines beside the residual show `band` times the range of the measured signal.
 
     Returns
     -------
@@ -143,6 +147,9 @@ def draw_pairs(pairs: Sequence[Pair], ax: Any = None, *, quantity: str = "torque
             top.plot(t, predicted, color=PREDICTED, linewidth=1.0, label="predicted")
             below.plot(t, measured - predicted, color=RESIDUAL, linewidth=0.8, label="residual")
             below.axhline(0.0, color=MEASURED, linewidth=0.6)
+            if band is not None and len(pair.measured):
+                for level in np.array([-band, band]) * np.ptp(pair.measured):
+                    below.axhline(level, color=MEASURED, linewidth=0.8, linestyle="--")
             top.set_title(pair.name if len(pair.time) else f"{pair.name}: stands still")
             top.set_ylabel(axis_label(name, pair.unit))
             below.set_ylabel(axis_label("residual", pair.unit))

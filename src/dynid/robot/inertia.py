@@ -15,6 +15,7 @@ from dynid.robot.parts import checked, checked_placement
 
 __all__ = [
     "INERTIAL_SYMBOLS",
+    "TENSOR_INDEX",
     "TEXTBOOK_SYMBOLS",
     "consistency_room",
     "inertia_from_com",
@@ -28,6 +29,7 @@ __all__ = [
     "inertia_transform",
     "inertia_violations",
     "move_inertia",
+    "numbers",
     "reorder_inertia",
 ]
 
@@ -48,10 +50,10 @@ _ORDERS = {
 _ROUNDING, _CANCELLED = 1e-10, 1e-12
 
 # Row, column of each of the six tensor entries in INERTIAL_SYMBOLS[4:].
-_TENSOR_INDEX = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+TENSOR_INDEX = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
-def _numbers(given: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
+def numbers(given: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
     """A stack of arrays as finite floats, each of shape `tail`."""
     try:
         out = np.asarray(given, dtype=float)
@@ -66,13 +68,13 @@ def _numbers(given: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
 
 def _ten(pi: ArrayLike) -> Array:
     """Inertial parameters (..., 10) as finite floats."""
-    return _numbers(pi, (10,), "inertial parameters")
+    return numbers(pi, (10,), "inertial parameters")
 
 
 def _tensor(pi: Array) -> Array:
     """Inertia tensors (..., 3, 3) about the origin."""
     out = np.empty((*pi.shape[:-1], 3, 3))
-    for k, (i, j) in enumerate(_TENSOR_INDEX):
+    for k, (i, j) in enumerate(TENSOR_INDEX):
         out[..., i, j] = out[..., j, i] = pi[..., 4 + k]
     return out
 
@@ -82,7 +84,7 @@ def _assemble(mass: Array, moment: Array, tensor: Array) -> Array:
     pi = np.empty((*mass.shape, 10))
     pi[..., 0] = mass
     pi[..., 1:4] = moment
-    for k, (i, j) in enumerate(_TENSOR_INDEX):
+    for k, (i, j) in enumerate(TENSOR_INDEX):
         pi[..., 4 + k] = 0.5 * (tensor[..., i, j] + tensor[..., j, i])
     return pi
 
@@ -122,7 +124,7 @@ def inertia_from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Arr
     >>> inertia_from_com(2.0, [0.0, 0.0, 0.5], 0.1 * np.eye(3))
     array([2. , 0. , 0. , 1. , 0.6, 0. , 0.6, 0. , 0. , 0.1])
     """
-    mass, com, inertia = _numbers(mass, (), "mass"), _numbers(com, (3,), "com"), _numbers(inertia, (3, 3), "inertia")
+    mass, com, inertia = numbers(mass, (), "mass"), numbers(com, (3,), "com"), numbers(inertia, (3, 3), "inertia")
     if not mass.shape == com.shape[:-1] == inertia.shape[:-2]:
         raise DataError(f"mass, com and inertia differ in number: {mass.shape}, {com.shape}, {inertia.shape}")
     moment = mass[..., None] * com
@@ -197,7 +199,7 @@ def inertia_from_pseudo(pseudo: ArrayLike) -> Array:
     ndarray, shape (..., 10)
         Inertial parameters.
     """
-    pseudo = _numbers(pseudo, (4, 4), "pseudo-inertia")
+    pseudo = numbers(pseudo, (4, 4), "pseudo-inertia")
     sigma = pseudo[..., :3, :3]
     trace = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None]
     return _assemble(pseudo[..., 3, 3], pseudo[..., :3, 3], trace * np.eye(3) - sigma)
@@ -243,7 +245,7 @@ def inertia_from_spatial(spatial: ArrayLike) -> Array:
     ndarray, shape (..., 10)
         Inertial parameters.
     """
-    spatial = _numbers(spatial, (6, 6), "spatial inertia")
+    spatial = numbers(spatial, (6, 6), "spatial inertia")
     cross = spatial[..., 3:, :3]
     moment = np.stack([cross[..., 2, 1], cross[..., 0, 2], cross[..., 1, 0]], axis=-1)
     return _assemble(spatial[..., 0, 0], moment, spatial[..., 3:, 3:])

@@ -19,6 +19,7 @@ from dynid.reading import read_toml
 from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.simulation import laws, model_laws
+from dynid.simulation.gains import bandwidth_gains
 from dynid.simulation.laws import Controller, LinearController
 
 __all__ = ["load_controller", "save_controller"]
@@ -139,7 +140,7 @@ def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:
     given = [_numbers(data, name, _DEPTH.get(name, 1)) for name in names]
     if by_bandwidth:
         ratio = float(_numbers(data, "damping_ratio", 0)) if "damping_ratio" in data else 1.0
-        kp, kv = laws.bandwidth_gains(robot, given[0], damping=ratio)
+        kp, kv = bandwidth_gains(robot, given[0], damping=ratio)
         given = [kp, kv] if kind == "cascade" else [kp * kv, kv]
     elif kind not in ("transfer-function", "state-space"):
         given = [np.full(robot.n, g) if g.size == 1 else g for g in given]

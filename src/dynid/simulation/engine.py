@@ -29,7 +29,14 @@ _SLICE = 20_000
 # Decay exponent that stands for one radian of a vibration: RK4 then takes steps of half a radian, with a relative
 # frequency error of 5e-4.
 _VIBRATION = 5.0
-_MODEL_USE = {"none": 0, "gravity": 1, "computed torque": 2, "compensation": 3, "linearisation": 4}
+_MODEL_USE = {
+    "none": 0,
+    "gravity": 1,
+    "computed torque": 2,
+    "compensation": 3,
+    "linearisation": 4,
+    "augmented": 5,
+}
 
 
 def simulate(

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import for_kernel
-from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.robot.model import Robot
+from dynid.simulation.gains import gains_of
 from dynid.simulation.torque_models import Correction, RigidModel, TorqueModel, bounded, predicted, through
 
 __all__ = [
@@ -24,10 +24,8 @@ __all__ = [
     "Controller",
     "LinearController",
     "TorqueModel",
-    "bandwidth_gains",
     "cascade",
     "function",
-    "gains_of",
     "overlay",
     "pd",
     "pid",
@@ -38,7 +36,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Feedforward = Literal["none", "gravity", "full"]
-ModelUse = Literal["none", "gravity", "computed torque", "compensation", "linearisation"]
+ModelUse = Literal["none", "gravity", "computed torque", "compensation", "linearisation", "augmented"]
 Law = TypeVar("Law", "LinearController", "CallableController")
 
 
@@ -56,10 +54,11 @@ class LinearController:
         State-space matrices per joint. The output is a torque (N m or N).
     feedforward : {"none", "gravity", "full"} or TorqueModel
         Torques along the reference: none, gravity or inverse dynamics of `model`, or those of a torque model.
-    model_use : {"none", "gravity", "compensation", "computed torque", "linearisation"}
-        Use of `model` at the measured state. "gravity" adds gravity torques, "compensation" also friction. For the last
-        two the output of the law is an acceleration, which the inverse dynamics of the model turn into a torque, with
-        the reference acceleration ("computed torque") or without ("linearisation").
+    model_use : {"none", "gravity", "compensation", "augmented", "computed torque", "linearisation"}
+        Use of `model` at the measured state. "gravity" adds gravity torques, "compensation" also friction, "augmented"
+        its inverse dynamics for the reference acceleration. For the last two the output of the law is an acceleration,
+        which the inverse dynamics of the model turn into a torque, with the reference acceleration ("computed torque")
+        or without ("linearisation").
     model : Robot or None
         The robot model of the controller.
     name : str
@@ -386,74 +385,9 @@ def function(rate: float, n: int, law: Callable[..., ArrayLike]) -> CallableCont
     return CallableController(rate, n, law)
 
 
-def bandwidth_gains(
-    robot: Robot, bandwidth: ArrayLike, *, damping: float = 1.0, q: ArrayLike | None = None
-) -> tuple[Array, Array]:
-    """Gains of `cascade` for a closed-loop bandwidth per joint.
-
-    Each joint is treated as a single inertia, the diagonal entry of the mass matrix at `q`. The gains of `pd` are
-    kp kv and kv.
-
-    Parameters
-    ----------
-    robot : Robot
-        Model with inertial parameters.
-    bandwidth : float or array of shape (n,)
-        Closed-loop bandwidth (Hz) at -3 dB.
-    damping : float
-        Damping ratio.
-    q : array of shape (n,), optional
-        Joint positions for the inertia; by default the middle of the position limits.
-
-    Returns
-    -------
-    kp, kv : array of shape (n,)
-        Position gains (1/s) and velocity gains (N m s/rad or N s/m).
-
-    Raises
-    ------
-    DataError
-        If bandwidth or damping is not positive.
-
-    Examples
-    --------
-    >>> import dynid
-    >>> kp, kv = dynid.controllers.bandwidth_gains(dynid.load_robot("twolink"), 5.0)
-    >>> kp.shape
-    (2,)
-    """
-    (f,) = gains_of(bandwidth=bandwidth, n=robot.n)
-    if np.any(f <= 0) or not damping > 0:
-        raise DataError("bandwidth and damping must be positive")
-    pose = np.array([_middle(robot, c) for c in robot.coordinates]) if q is None else np.asarray(q, float)
-    inertia = np.diagonal(mass_matrix(robot, pose))
-    d = 1 - 2 * damping**2
-    natural = 2 * np.pi * f / np.sqrt(d + np.sqrt(d**2 + 1))
-    return natural / (2 * damping), 2 * damping * natural * inertia
-
-
 def _predicts(given: Any) -> bool:
     """Whether an object is a torque model, and not a class of one."""
     return isinstance(given, TorqueModel) and not isinstance(given, type)
-
-
-def _middle(robot: Robot, joint: str) -> float:
-    """Middle of the position limits, 0 without limits."""
-    limits = robot.limits[joint]
-    low, high = limits.lower, limits.upper
-    return 0.5 * (low + high) if np.isfinite(low) and np.isfinite(high) else 0.0
-
-
-def gains_of(n: int | None = None, **given: ArrayLike) -> list[Array]:
-    """Gains as arrays of equal length, checked."""
-    arrays = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in given.items()}
-    length = n or max(len(a) for a in arrays.values())
-    for name, array in arrays.items():
-        if array.ndim != 1 or len(array) not in (1, length) or not np.all(np.isfinite(array)):
-            raise DataError(
-                f"gain {name} needs one finite number, or one per joint ({length}), got shape {array.shape}"
-            )
-    return [np.broadcast_to(a, (length,)).copy() for a in arrays.values()]
 
 
 def static(rate: float, D: Array, name: str = "linear") -> LinearController:

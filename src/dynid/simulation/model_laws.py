@@ -13,11 +13,13 @@ from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
-from dynid.simulation.laws import CallableController, LinearController, bandwidth_gains, gains_of, pd, static
-from dynid.simulation.torque_models import Correction, ElasticModel, TorqueModel, predicted
+from dynid.simulation.gains import bandwidth_gains, gains_of
+from dynid.simulation.laws import CallableController, LinearController, pd, static
+from dynid.simulation.torque_models import Correction, ElasticModel, HeldModel, TorqueModel, predicted
 from dynid.simulation.unmodeled import UnmodeledEffects, rotor_inertia
 
 __all__ = [
+    "augmented_pd",
     "compensation",
     "computed_torque",
     "elastic_pd",
@@ -63,11 +65,13 @@ def computed_torque(
     Raises
     ------
     DataError
-        If `model` is neither a robot nor a torque model, or gains do not fit it.
+        If `model` is neither a robot nor a torque model, if it is held, or gains do not fit it.
     """
     if isinstance(model, Robot):
         law = pd(rate, *gains_of(kp=kp, kd=kd, n=model.n))
         return replace(law, model_use="computed torque", model=model, name="computed")
+    if isinstance(model, HeldModel):
+        raise DataError("computed torque evaluates its model in every control period and takes none that is held")
     if not isinstance(model, TorqueModel):
         raise DataError(f"computed torque needs a robot or a torque model, got {model!r:.60}")
     stiffness, damping = gains_of(kp=kp, kd=kd, n=getattr(model, "n", None))
@@ -112,10 +116,47 @@ def model_position(
     if kd is None and np.any(kp < 0):
         raise DataError("a critically damped loop needs gains kp that are not negative")
     (kd,) = gains_of(kd=2 * np.sqrt(kp) if kd is None else kd, n=model.n)
-    kept = (*_LINK_KINDS, TermKind.INERTIA) if rotors else _LINK_KINDS
-    bare = replace(model, drives=tuple(t for t in model.drives if t.kind in kept))
     law = static(rate, np.column_stack([kp, 0 * kp, -kp, -kd]), "model position")
-    return replace(law, model_use="linearisation", model=bare)
+    return replace(law, model_use="linearisation", model=_without_friction(model, rotors))
+
+
+def augmented_pd(rate: float, model: Robot, kp: ArrayLike, kd: ArrayLike, *, rotors: bool = False) -> LinearController:
+    """PD control beside a model at the measured state, without friction compensation (Sousa 2014, equation 4.16).
+
+    The torque is M(q) a_ref plus Coriolis and gravity torques plus kp (q_ref - q) + kd (v_ref - v). Unlike in computed
+    torque, the PD torque does not pass through the mass matrix: joints are not coupled by it, and the gains of each one
+    are tuned alone.
+
+    Parameters
+    ----------
+    rate : float
+        Sampling rate (Hz).
+    model : Robot
+        Robot model.
+    kp : float or array of shape (n,)
+        Position gains (N m/rad or N/m).
+    kd : float or array of shape (n,)
+        Velocity gains (N m s/rad or N s/m).
+    rotors : bool
+        Whether the model includes rotor inertia.
+
+    Returns
+    -------
+    LinearController
+
+    Raises
+    ------
+    DataError
+        If gains do not fit the robot.
+
+    Examples
+    --------
+    >>> import dynid
+    >>> dynid.controllers.augmented_pd(1000.0, dynid.load_robot("twolink"), [200.0, 40.0], [5.0, 1.0]).n
+    2
+    """
+    law = pd(rate, *gains_of(kp=kp, kd=kd, n=model.n))
+    return replace(law, model_use="augmented", model=_without_friction(model, rotors), name="augmented pd")
 
 
 def compensation(
@@ -356,6 +397,12 @@ def _ahead(
         raise DataError(f"feedforward is 'full' or 'gravity', not {parts!r:.60}")
     k, d = (joints.of_joints(name, model.n) for name in ("stiffness", "damping"))
     return ElasticModel(model, rate, k, d, kp, kd, parts)
+
+
+def _without_friction(model: Robot, rotors: bool) -> Robot:
+    """The model without friction and offsets of its drives, with their rotor inertia or without."""
+    kept = (*_LINK_KINDS, TermKind.INERTIA) if rotors else _LINK_KINDS
+    return replace(model, drives=tuple(t for t in model.drives if t.kind in kept))
 
 
 def _shared(term: DriveTerm, share: float, slope: float) -> DriveTerm:

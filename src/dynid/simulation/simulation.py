@@ -79,6 +79,11 @@ class Simulation:
     parameters: Array | None = None
     disturbance: Array | None = None
 
+    @property
+    def tracking_rmse(self) -> Array:
+        """Root mean square of each joint's tracking error (n,), reference minus true link position, in rad or m."""
+        return np.asarray(np.sqrt(np.sum((self.reference - self.q) ** 2, axis=0) / max(len(self.t), 1)))
+
     def run(self, name: str = "simulated") -> Run:
         """The measured signals as a run with this name."""
         return Run(
@@ -140,17 +145,18 @@ class Simulation:
         return draw_simulation(self, joints, ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Outcome, and the largest tracking error and torque per joint."""
+        """Outcome, and the tracking error (its largest magnitude and its RMS) and largest torque per joint."""
         return {
             "outcome": self.outcome,
             "completed": self.completed,
             "samples": len(self.t),
             "seconds": self.seconds,
             "joints": {
-                name: {"tracking": float(error), "torque": float(torque)}
-                for name, error, torque in zip(
+                name: {"tracking": float(error), "tracking_rmse": float(rmse), "torque": float(torque)}
+                for name, error, rmse, torque in zip(
                     self.robot.coordinates,
                     np.abs(self.q - self.reference).max(axis=0, initial=0.0),
+                    self.tracking_rmse,
                     np.abs(self.torque).max(axis=0, initial=0.0),
                     strict=True,
                 )
@@ -158,12 +164,15 @@ class Simulation:
         }
 
     def summary(self) -> str:
-        """Outcome, and a table of the largest tracking error and torque per joint."""
+        """Outcome, and a table of the tracking error and the largest torque per joint."""
         page = self.to_dict()
         lines = [f"{self.robot.name}: {self.outcome}, {len(self.t)} samples in {self.seconds:.2f} s"]
         width = max(map(len, page["joints"]))
-        lines.append(f"{'':<{width}}  largest error  largest torque")
-        lines += [f"{k:<{width}}  {x['tracking']:13.4g}  {x['torque']:14.4g}" for k, x in page["joints"].items()]
+        lines.append(f"{'':<{width}}  largest error   RMS error  largest torque")
+        lines += [
+            f"{k:<{width}}  {x['tracking']:13.4g}  {x['tracking_rmse']:10.4g}  {x['torque']:14.4g}"
+            for k, x in page["joints"].items()
+        ]
         effort = {name: limit.effort for name, limit in self.robot.limits.items()}
         beyond = [k for k, x in page["joints"].items() if x["torque"] > effort.get(k, np.inf)]
         if beyond:
@@ -171,14 +180,15 @@ class Simulation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Largest tracking error and torque per joint as an HTML table."""
+        """Tracking error and largest torque per joint as an HTML table."""
         kinds = {"N": ("m", "N"), "N m": ("rad", "N m")}
         rows = []
         for name, figures in self.to_dict()["joints"].items():
             length, force = kinds[self.robot.channel_units[name]]
-            rows.append((name, f"{figures['tracking']:.4g} {length}", f"{figures['torque']:.4g} {force}"))
+            errors = (f"{figures[error]:.4g} {length}" for error in ("tracking", "tracking_rmse"))
+            rows.append((name, *errors, f"{figures['torque']:.4g} {force}"))
         title = f"{self.robot.name}: {self.outcome}, {len(self.t)} samples"
-        return html_table(title, ("joint", "largest error", "largest torque"), rows)
+        return html_table(title, ("joint", "largest error", "RMS error", "largest torque"), rows)
 
     def __repr__(self) -> str:
         return f"Simulation('{self.robot.name}', {len(self.t)} samples, {self.outcome})"

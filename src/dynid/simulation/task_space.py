@@ -13,7 +13,8 @@ from dynid.dynamics.functions import inverse_dynamics, mass_matrix
 from dynid.errors import DataError
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
-from dynid.simulation.laws import CallableController, gains_of
+from dynid.simulation.gains import gains_of
+from dynid.simulation.laws import CallableController
 
 __all__ = ["Target", "task_impedance", "task_space"]
 

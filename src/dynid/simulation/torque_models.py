@@ -15,7 +15,18 @@ from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
 from dynid.simulation.unmodeled import link_side
 
-__all__ = ["Correction", "ElasticModel", "RigidModel", "TorqueModel", "bounded", "predicted", "rigid", "through"]
+__all__ = [
+    "Correction",
+    "ElasticModel",
+    "HeldModel",
+    "RigidModel",
+    "TorqueModel",
+    "bounded",
+    "held",
+    "predicted",
+    "rigid",
+    "through",
+]
 
 Array = NDArray[np.float64]
 
@@ -73,6 +84,67 @@ def rigid(robot: Robot, *, parts: Literal["full", "gravity"] = "full") -> RigidM
     RigidModel
     """
     return RigidModel(robot, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldModel:
+    """A torque model that is evaluated in every `ticks`-th control period, its torques held in between.
+
+    Attributes
+    ----------
+    model : TorqueModel
+    ticks : int
+        Control periods per evaluation.
+    """
+
+    model: TorqueModel
+    ticks: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, TorqueModel) or isinstance(self.model, type):
+            raise DataError(f"a model to hold needs a method torques(q, v, a), which {self.model!r:.60} does not have")
+        if isinstance(self.ticks, bool) or not isinstance(self.ticks, int | np.integer) or self.ticks < 1:
+            raise DataError(
+                f"a model is held for a whole number of control periods, at least 1, not {self.ticks!r:.60}"
+            )
+
+    def torques(self, q: Array, v: Array, a: Array) -> Array:
+        """Torques (K, n) in N m or N, held, for the motion (K, n) of consecutive control periods."""
+        some = slice(None, None, self.ticks)
+        return np.repeat(predicted(self.model, q[some], v[some], a[some]), self.ticks, axis=0)[: len(q)]
+
+
+def held(model: TorqueModel, ticks: int) -> HeldModel:
+    """A slow torque model for a fast controller: evaluated in every `ticks`-th control period and held in between.
+
+    For feed-forward and overlays, which follow the reference from one control period to the next.
+
+    Parameters
+    ----------
+    model : TorqueModel
+        The model, such as a residual that takes longer than one control period.
+    ticks : int
+        Control periods per evaluation.
+
+    Returns
+    -------
+    HeldModel
+
+    Raises
+    ------
+    DataError
+        If `model` is not a torque model or `ticks` is not a positive whole number.
+
+    Examples
+    --------
+    >>> import dynid, numpy as np
+    >>> model = dynid.controllers.rigid(dynid.load_robot("twolink"))
+    >>> slow = dynid.controllers.held(model, 10)
+    >>> q, v, a = np.random.default_rng(0).normal(size=(3, 20, 2))
+    >>> len(np.unique(slow.torques(q, v, a), axis=0))
+    2
+    """
+    return HeldModel(model, ticks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,9 +254,9 @@ def predicted(model: TorqueModel, q: Array, v: Array, a: Array) -> Array:
 
 
 def through(model: Any, change: Callable[[Robot], Robot]) -> Any:
-    """The model with `change` applied to the robot of a rigid or elastic model, also inside a correction."""
+    """The model with `change` applied to the robot of a rigid or elastic model, also where it is held or corrects."""
     if isinstance(model, RigidModel | ElasticModel):
         return replace(model, robot=change(model.robot))
-    if isinstance(model, Correction):
+    if isinstance(model, Correction | HeldModel):
         return replace(model, model=through(model.model, change))
     return model

@@ -11,7 +11,7 @@ from dynid.dynamics.kernels.integrate import DONE, hold
 # Result codes in addition to those of an integration.
 POSITION_LIMIT, VELOCITY_LIMIT = 10, 11
 # Use of a robot model in a controller.
-NO_MODEL, GRAVITY, COMPUTED_TORQUE, COMPENSATION, LINEARISATION = 0, 1, 2, 3, 4
+NO_MODEL, GRAVITY, COMPUTED_TORQUE, COMPENSATION, LINEARISATION, AUGMENTED = 0, 1, 2, 3, 4, 5
 
 
 class Law(NamedTuple):
@@ -105,7 +105,9 @@ def _command(law, tree, inertia, drives, values, q_ref, v_ref, a_ref, feed, k, w
         for j in range(m):
             u += law.C[i, j] * state.x[i, j]
         state.command[0, i] = u + (feed[k, i] if feed.shape[0] else 0.0)
-        state.wish[0, i] = u + (a_ref[k, i] if law.model_use == COMPUTED_TORQUE else 0.0)
+        state.wish[0, i] = 0.0 if law.model_use == AUGMENTED else u
+        if law.model_use == COMPUTED_TORQUE or law.model_use == AUGMENTED:
+            state.wish[0, i] += a_ref[k, i]
         for j in range(m):
             z = law.B[i, j, 0] * r + law.B[i, j, 1] * s + law.B[i, j, 2] * x + law.B[i, j, 3] * y
             for l in range(m):
@@ -114,7 +116,8 @@ def _command(law, tree, inertia, drives, values, q_ref, v_ref, a_ref, feed, k, w
         for j in range(m):
             state.x[i, j] = state.x[n + i, j]
     if law.model_use != NO_MODEL:
-        full = law.model_use == COMPUTED_TORQUE or law.model_use == LINEARISATION
+        accelerates = law.model_use == COMPUTED_TORQUE or law.model_use == LINEARISATION
+        full = accelerates or law.model_use == AUGMENTED
         velocity, wish = (state.velocity, state.wish) if full else (w.zero, w.zero)
         with_drives = full or law.model_use == COMPENSATION
         model_torque(
@@ -122,7 +125,7 @@ def _command(law, tree, inertia, drives, values, q_ref, v_ref, a_ref, feed, k, w
             w.R, w.P, w.J, w.V, w.A, w.F, w.bias,
         )  # fmt: skip
         for i in range(n):
-            if full:
+            if accelerates:
                 state.command[0, i] = feed[k, i] if feed.shape[0] else 0.0
             state.command[0, i] = w.bias[0, i] + state.command[0, i]
 

@@ -17,10 +17,11 @@ from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
-from dynid.feasibility.baselines.bodies import physical_of, standard_of, standard_slope, tensor_of
+from dynid.feasibility.baselines.bodies import physical_of, standard_of, tensor_of
 from dynid.feasibility.baselines.result import BaselineFit, body_columns, checked_problem, signed_columns
 from dynid.feasibility.baselines.sanity import Axis, rule_list
 from dynid.feasibility.sets import feasible_set
+from dynid.robot.inertia_slopes import com_jacobian
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -179,7 +180,7 @@ def physical_fit(
         pi = standard_of(mu, bodies)
         slope = G @ pi - h
         for c in bodies:
-            slope[c : c + 10] = standard_slope(mu[c : c + 10]).T @ slope[c : c + 10]
+            slope[c : c + 10] = com_jacobian(mu[c], mu[c + 1 : c + 4]).T @ slope[c : c + 10]
         return float(pi @ (G @ pi) - 2.0 * (h @ pi)) / size + 1.0, 2.0 * scale * slope / size
 
     unit = scale[[c + 4 for c in bodies]]

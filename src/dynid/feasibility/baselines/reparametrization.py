@@ -16,10 +16,11 @@ from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
-from dynid.feasibility.baselines.bodies import ENTRIES, physical_of, standard_slope, tensor_of
+from dynid.feasibility.baselines.bodies import physical_of, tensor_of
 from dynid.feasibility.baselines.result import BaselineFit, body_columns, checked_problem, signed_columns
 from dynid.feasibility.sets import feasible_set
-from dynid.robot.inertia import inertia_from_com
+from dynid.robot.inertia import TENSOR_INDEX, inertia_from_com
+from dynid.robot.inertia_slopes import com_jacobian
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -144,13 +145,11 @@ def _standard(theta: Array, bodies: list[int], signed: list[int]) -> Array:
 def _body_slope(theta: Array) -> Array:
     """Jacobian (10, 10) of a link's standard parameters with respect to its unknowns."""
     factor = _factor(theta[4:])
-    tensor = factor @ factor.T
-    mu = np.concatenate([[theta[0] ** 2], theta[1:4], [tensor[i, j] for i, j in ENTRIES]])
     inner = np.eye(10)
     inner[0, 0] = 2.0 * theta[0]
     for k, (i, j) in enumerate(_TRIANGLE):
         step = np.zeros((3, 3))
         step[i, j] = 1.0
         change = step @ factor.T + factor @ step.T
-        inner[4:, 4 + k] = [change[a, b] for a, b in ENTRIES]
-    return np.asarray(standard_slope(mu) @ inner)
+        inner[4:, 4 + k] = [change[a, b] for a, b in TENSOR_INDEX]
+    return com_jacobian(theta[0] ** 2, theta[1:4]) @ inner
