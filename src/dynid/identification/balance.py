@@ -130,8 +130,8 @@ def _of_runs(observation: Observation, rows: Callable[[Motion], Part]) -> Balanc
     b = base.count
     if len(whole) <= b:
         raise DataError(
-            f"only {len(whole)} equations of the energy balance, or rows are left, for {b} base parameters; record "
-            "longer, or choose shorter windows"
+            f"only {len(whole)} rows are left of the energy balance, for {b} base parameters; record longer, or choose "
+            "shorter windows"
         )
     return Balance(
         whole[:, :b], whole[:, b], np.maximum(whole[:, b + 1 :], 0.0), np.concatenate(starts), np.concatenate(joined)
