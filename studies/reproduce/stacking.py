@@ -1,4 +1,6 @@
-"""Motions of TIAGo's torso and arm designed one after another, beside a single motion of the same length and budget.
+"""Motions of TIAGo's torso and arm designed one after another, beside a single long motion and a short one repeated.
+
+All have the same length, and all but the repeated one the same iterations.
 
 Section 3.3.2d of Nguyen (2021) gives: cubic splines, the condition number of the base regressor, limits of position,
 velocity and effort and of self-collision, a least change of 0.05 (Algorithm 1), the lift joint and seven arm joints.
@@ -44,25 +46,25 @@ _EQUAL = "rounding"
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Standard deviations of the same parameters from motions one after another, and from a single motion.
+    """Standard deviations of the same parameters from motions one after another, and from other motions as long.
 
     Attributes
     ----------
-    stacked, single : array, shape (b,)
-        Predicted.
+    stacked, single, repeated : array, shape (b,)
+        Predicted: for the stack, for a single motion, and for the first motion of the stack recorded again and again.
     stacked_error, single_error : array, shape (b,)
         Errors of weighted least squares from a simulated recording of each.
     """
 
     stacked: Array
     single: Array
+    repeated: Array
     stacked_error: Array
     single_error: Array
 
-    @property
-    def ratio(self) -> float:
-        """Geometric mean of the single motion's standard deviations over those of the stack."""
-        return float(np.exp(np.mean(np.log(self.single / self.stacked))))
+    def ratio(self, other: str) -> float:
+        """Geometric mean of the standard deviations of another motion over those of the stack."""
+        return float(np.exp(np.mean(np.log(getattr(self, other) / self.stacked))))
 
 
 def figures(seeds: int = 2) -> Iterator[Figure]:
@@ -122,7 +124,7 @@ def _comparison(criterion: str, seeds: int) -> Iterator[Figure]:
     lengths = f"{_MOTIONS} motions of {_SECONDS:g} s against one of {whole:g} s"
     section = f"TIAGo, {lengths}, criterion {criterion}, {seeds} seeds"
     pairs = [paired(TIAGO.robot, criterion, seed) for seed in range(seeds)]
-    ratios = np.array([pair.ratio for pair in pairs])
+    repeated, ratios = (np.array([pair.ratio(other) for pair in pairs]) for other in ("repeated", "single"))
     stacked, single = (np.array([getattr(p, name) for p in pairs]) for name in ("stacked", "single"))
     error, other = (np.array([getattr(p, f"{name}_error") for p in pairs]) for name in ("stacked", "single"))
     shown = {
@@ -134,6 +136,10 @@ def _comparison(criterion: str, seeds: int) -> Iterator[Figure]:
     }
     for name, value in shown.items():
         yield Figure(section, name, "-", value, 0.0, np.inf, "recorded: either may be better")
+    words = f"{np.median(repeated):.3f}, {repeated.min():.3f} to {repeated.max():.3f}"
+    least = max(1.0 - float(repeated.min()), 0.0)
+    reason = "other motions show more than the same one again"
+    yield Figure(section, "first motion repeated over stacked std, median and range", "> 1", words, least, 0.0, reason)
     for name, errors, std in (("stacked", error, stacked), ("single", other, single)):
         scatter = float(np.sqrt(np.mean((errors / std) ** 2)))
         # The parameters of a recording have correlated errors: about as many independent ones as base parameters.
@@ -161,6 +167,7 @@ def paired(robot: Robot, criterion: str, seed: int) -> Pair:
     return Pair(
         stack.std[-1],
         nothing.with_motion(single).std,
+        stack.std[1] / np.sqrt(_MOTIONS),
         _error(nothing, stack.motions, rng),
         _error(nothing, (single,), rng),
     )

@@ -18,8 +18,10 @@ def test_equalities_hold_for_any_robot() -> None:
 
 def test_the_ratio_is_above_one_where_the_stack_is_better() -> None:
     """In the geometric mean, and the error ratio in the same sense."""
-    pair = Pair(np.array([1.0, 2.0]), np.array([2.0, 4.0]), np.array([1.0, 2.0]), np.array([3.0, 6.0]))
-    assert pair.ratio == pytest.approx(2.0)
+    stacked, errors = np.array([1.0, 2.0]), (np.array([1.0, 2.0]), np.array([3.0, 6.0]))
+    pair = Pair(stacked, 2 * stacked, 4 * stacked, *errors)
+    assert pair.ratio("single") == pytest.approx(2.0)
+    assert pair.ratio("repeated") == pytest.approx(4.0)
     assert stacking._rms_ratio(pair.stacked_error[None], pair.single_error[None]) == pytest.approx(3.0)
 
 
