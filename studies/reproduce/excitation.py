@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.excitation.amplitudes import series_without_offset
 from dynid.excitation.basis import Fourier, Narrowed, at_rest
-from dynid.excitation.criteria import make_criterion
 from dynid.excitation.design import design_excitation
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.fourier import fourier
@@ -351,9 +350,9 @@ def semiparametric_design_figures(name: str, budget: int) -> Iterator[Figure]:
     yield _at_most(section, "cond(W)", golden["designed"], plain.condition_number, reason)
     yield _within(section, plain)
     yield _starts(section, plain)
-    parts = make_criterion(plain.criterion.base, "sum-cond").parts
+    links = plain.criterion.base.link_columns.values()
     ours, other = (
-        sum(_condition_number(motion.base_regressor()[:, :, list(columns)]) for _, columns in parts)
+        sum(_condition_number(motion.base_regressor()[:, :, list(columns)]) for columns in links)
         for motion in (summed, plain)
     )
     reason = "the bound is the sum of the design for cond(W)"

@@ -92,5 +92,5 @@ def random_motion(name: str, series: Fourier, seed: int) -> Excitation:
 def sum_of_link_conditions(motion: Excitation) -> float:
     """Sum of cond(W_i) over links, friction columns included."""
     W = motion.base_regressor()
-    parts = make_criterion(motion.criterion.base, "sum-cond").parts
-    return float(sum(np.linalg.cond(W[:, :, list(columns)].reshape(-1, len(columns))) for _, columns in parts))
+    links = motion.criterion.base.link_columns.values()
+    return float(sum(np.linalg.cond(W[:, :, list(columns)].reshape(-1, len(columns))) for columns in links))

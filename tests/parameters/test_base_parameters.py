@@ -214,3 +214,22 @@ def test_wrong_sized_vectors_are_refused() -> None:
             call()
     with pytest.raises(dynid.DataError, match="dependent"):
         groups.join(np.zeros(groups.count), np.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["puma560", "tx40", "iiwa14"])
+def test_columns_of_a_link_are_felt_up_to_its_own_joint(name: str) -> None:
+    """In the base regressor of a chain: the last torque that depends on a column is that of its link's joint."""
+    robot = dynid.load_robot(name)
+    base = dynid.base_parameters(robot)
+    W = np.abs(base.regressor(*random_states(robot, 50, 0))).max(axis=0)
+    last = [int(np.flatnonzero(column > 1e-9 * column.max())[-1]) for column in W.T]
+    assert sorted(i for columns in base.link_columns.values() for i in columns) == list(range(base.count))
+    for number, link in enumerate(robot.links[1:]):
+        assert base.link_columns[link.name] == tuple(i for i, row in enumerate(last) if row == number)
+
+
+def test_a_fixed_base_has_no_columns() -> None:
+    """The base of a fixed arm is felt nowhere."""
+    robot = dynid.load_robot("twolink").with_drives("none", rotor_inertia=False)
+    columns = dynid.base_parameters(robot).link_columns
+    assert robot.links[0].name not in columns and list(columns) == [link.name for link in robot.links[1:]]

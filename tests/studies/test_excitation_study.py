@@ -88,6 +88,7 @@ def test_sum_of_conditions_is_over_links() -> None:
     base = dynid.base_parameters(dynid.load_robot("puma560").with_drives("viscous+coulomb", rotor_inertia=False))
     criterion = make_criterion(base, "sum-cond")
     assert [len(columns) for _, columns in criterion.parts] == [3, 9, 9, 9, 9, 9]
+    assert [columns for _, columns in criterion.parts] == list(base.link_columns.values())
     assert sorted(i for _, columns in criterion.parts for i in columns) == list(range(base.count))
     q, v, a = np.random.default_rng(1).normal(size=(3, 200, 6))
     W = base.regressor(q, v, a)
