@@ -146,7 +146,7 @@ def test_it_ends_at_the_target_and_not_before(robot: Robot) -> None:
     found = stack(robot, target=0.3, least_gain=0.0)
     assert found.end is StackEnd.TARGET and f"after {len(found.motions)} motion" in found.reason
     worst = found.relative_std.max(axis=1)
-    assert worst[-1] <= 0.3 < worst[-2]
+    assert worst[-1] <= 30 < worst[-2]
     known = found.before.with_rows(np.diag(1e6 / found.sizes))
     ready = stack(robot, target=0.3, after=known, noise=None)
     assert not ready.motions and ready.end is StackEnd.TARGET and "earlier recordings alone" in ready.reason

@@ -39,13 +39,13 @@ def test_a_joint_that_stands_still_leaves_its_link_red() -> None:
     t = np.arange(0.0, 6.0, 0.01)
     still = np.column_stack([np.sin(3 * t) + 0.5 * np.sin(7 * t), np.zeros_like(t)])
     live.update(t, still)
-    left = {s.name: s.relative_std for s in live.score().segments}
+    left = {s.name: s.relative_std / 100 for s in live.score().segments}
     assert left["link1"] < left["link2"]
     colors = {name: line.get("stroke") for name, line in drawn(live).items()}
     assert colors == {name: color_of(left[name], live.target) for name in colors}
     assert colors["link1"] != before["link1"]
     styles = [str(text.style) for text in score_table(live.score()).columns[-1].cells]
-    assert styles == [color_of(s.relative_std, live.target) for s in live.score().segments]
+    assert styles == [color_of(s.relative_std / 100, live.target) for s in live.score().segments]
     assert "\u2588" in live.score().summary()
 
 

@@ -28,5 +28,5 @@ def test_the_drawing_and_the_advice_come_from_the_recording(tmp_path: Path) -> N
     assert session.jobs.history == [f"dynid live --figure {POSTURE} --json"]
     drawing = (tmp_path / POSTURE).read_text(encoding="utf-8")
     for name, score in done.data["segments"].items():
-        assert f"{name}: {100 * score['relative_std']:.0f} % of the uncertainty left" in drawing
+        assert f"{name}: {score['relative_std']:.0f} % of the uncertainty left" in drawing
     assert done.data["advice"]["text"].startswith("move ")

@@ -286,13 +286,10 @@ def _link_parts(
     and others, those of masses and first moments, or of inertias, and weigh links by mass.
     """
     robot, symbols = base.robot, SUMS[name]
-    carried = {joint.name: robot.links[i].name for i, joint in enumerate(robot.joints, start=1)}
-    driven = {term.name: carried[robot.tree_coordinates[term.owner]] for term in robot.drives}
-    groups: dict[str, list[int]] = {}
-    for i in columns:
-        parameter = robot.layout[base.kept[i]]
-        if not symbols or (parameter.inertial and parameter.symbol in symbols):
-            groups.setdefault(parameter.owner if parameter.inertial else driven[parameter.name], []).append(i)
+    layout = [robot.layout[j] for j in base.kept]
+    used = {i for i in columns if not symbols or (layout[i].inertial and layout[i].symbol in symbols)}
+    own = {link: [i for i in of_link if i in used] for link, of_link in base.link_columns.items()}
+    groups = {link: group for link, group in own.items() if group}
     parts = tuple((channels, tuple(group)) for group in groups.values())
     if not symbols:
         return parts, (1.0,) * len(parts)

@@ -58,7 +58,7 @@ class SegmentScore:
     count : int
         Parameters of the body.
     relative_std : float
-        Rms over its parameters of the posterior over the prior standard deviation.
+        Rms over its parameters of the posterior standard deviation, in percent of the prior one.
     """
 
     name: str
@@ -95,7 +95,7 @@ class LiveScore(HtmlFrame):
     condition_number : float
         Of the rows over their noise, with columns scaled by typical sizes; infinite while a parameter is not excited.
     relative_std : array, shape (b,)
-        Posterior over prior standard deviation of each base parameter, from 1 down to 0.
+        Posterior standard deviation of each base parameter in percent of the prior one, from 100 down to 0.
     segments : tuple of SegmentScore
         Bodies, the least known first.
     advice : Advice
@@ -122,7 +122,7 @@ class LiveScore(HtmlFrame):
     @property
     def progress(self) -> float:
         """Reduction of the standard deviation, averaged over all parameters, 0 to 1; never decreases."""
-        return float(np.mean(1.0 - self.relative_std))
+        return float(np.mean(1.0 - self.relative_std / 100))
 
     def to_frame(self) -> pl.DataFrame:
         """The bodies as a table.
@@ -319,7 +319,7 @@ class LiveExcitation:
         for name in dict.fromkeys(self._owner):
             own = left[[i for i, x in enumerate(self._owner) if x == name]]
             known = int(np.count_nonzero(own <= self.target))
-            segments.append(SegmentScore(name, known, own.size, float(np.sqrt(np.mean(own**2)))))
+            segments.append(SegmentScore(name, known, own.size, float(100 * np.sqrt(np.mean(own**2)))))
         segments.sort(key=lambda x: -x.relative_std)
         return LiveScore(
             time=self.time,
@@ -327,7 +327,7 @@ class LiveExcitation:
             known=int(np.count_nonzero(left <= self.target)),
             count=b,
             condition_number=float(s[0] / s[-1]) if s[-1] > _RANK * s[0] else np.inf,
-            relative_std=left,
+            relative_std=100 * left,
             segments=tuple(segments),
             advice=self._advice(segments, root, left),
             target=self.target,

@@ -20,9 +20,9 @@ UNKNOWN = "#9a9a9a"
 _BAR = 20
 
 
-def color_of(relative_std: float, target: float) -> str:
+def color_of(share: float, target: float) -> str:
     """The color of a share of the a-priori uncertainty that is left: blue up to the target, red at 1."""
-    place = np.log(max(relative_std, 1e-300) / target) / np.log(1.0 / target)
+    place = np.log(max(share, 1e-300) / target) / np.log(1.0 / target)
     return _SCALE[int(np.clip(np.ceil(place * (len(_SCALE) - 1)), 0, len(_SCALE) - 1))]
 
 
@@ -35,7 +35,7 @@ def score_table(score: LiveScore) -> Table:
     for name in ("segment", "known", "of", "relative std %", "left to learn"):
         table.add_column(name, justify="left" if name in ("segment", "left to learn") else "right")
     for x in score.segments:
-        filled = int(np.ceil(_BAR * min(x.relative_std, 1.0)))
-        bar = Text("\u2588" * filled + "\u2591" * (_BAR - filled), style=color_of(x.relative_std, score.target))
-        table.add_row(x.name, str(x.known), str(x.count), f"{100 * x.relative_std:.1f}", bar)
+        filled = int(np.ceil(_BAR * min(x.relative_std / 100, 1.0)))
+        bar = Text("\u2588" * filled + "\u2591" * (_BAR - filled), style=color_of(x.relative_std / 100, score.target))
+        table.add_row(x.name, str(x.known), str(x.count), f"{x.relative_std:.1f}", bar)
     return table

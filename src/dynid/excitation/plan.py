@@ -73,8 +73,9 @@ class Plan:
         return _sigma(self.directions, self.gains, self.unseen, periods)
 
     def relative_after(self, periods: float = 1) -> Array:
-        """The same as a share of the a-priori values; infinite for a value of zero."""
-        return _relative(self.std_after(periods), self.prior)
+        """The same in percent of the a-priori values; infinite for a value of zero."""
+        with np.errstate(divide="ignore"):
+            return np.where(self.prior == 0, np.inf, 100.0 * self.std_after(periods) / np.abs(self.prior))
 
     @property
     def std(self) -> Array:
@@ -83,7 +84,7 @@ class Plan:
 
     @property
     def relative_std(self) -> Array:
-        """The standard deviation after one period as a share of the a-priori values (b,)."""
+        """The standard deviation after one period in percent of the a-priori values (b,)."""
         return self.relative_after(1)
 
     @property
@@ -102,7 +103,7 @@ class Plan:
         if self.prior[i] == 0:
             return f"{name} is zero a priori, so it has no relative error; its standard deviation is {self.std[i]:.2g}"
         if np.isinf(self.periods[i]):
-            share = 100 * self.relative_std[i]
+            share = self.relative_std[i]
             return f"{name}: relative error {share:.2g} % after one period, above {goal} after {MOST_PERIODS} periods"
         if self.periods[i] == 0:
             return f"{name} has a relative error below {goal} already"
@@ -224,8 +225,3 @@ def _periods(directions: Array, gains: Array, unseen: NDArray[np.bool_], goal: A
         done = met(middle)
         low, high = np.where(done, low, middle + 1), np.where(done, middle, high)
     return np.where(never, np.inf, high)
-
-
-def _relative(sigma: Array, prior: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.where(prior == 0, np.inf, sigma / np.abs(prior))

@@ -80,8 +80,8 @@ class ExcitationStack:
 
     @property
     def relative_std(self) -> Array:
-        """The standard deviations as shares of the typical sizes (k + 1, b)."""
-        return np.asarray(self.std / self.sizes)
+        """The standard deviations in percent of the typical sizes (k + 1, b)."""
+        return np.asarray(100.0 * self.std / self.sizes)
 
     @cached_property
     def motion(self) -> Joined:

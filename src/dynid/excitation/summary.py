@@ -56,7 +56,7 @@ def _worst(motion: Excitation) -> str:
     usable = [i for i in np.argsort(-relative) if found.prior[i] != 0 and torque[i] > _SHOWN * torque.max()]
     if not usable:
         return "relative errors: not available, all a-priori values are zero"
-    shown = ", ".join(f"{found.base.names[i]} ({_percent(relative[i])})" for i in usable[:_WORST])
+    shown = ", ".join(f"{found.base.names[i]} ({_percent(relative[i] / 100)})" for i in usable[:_WORST])
     effect = ", ".join(found.base.names[i] for i in np.argsort(-found.effect)[:_WORST])
     return (
         f"largest relative errors after one period, torque noise {_noise(found)}: {shown}; largest in torques: {effect}"
@@ -79,7 +79,7 @@ def plan_text(plan: Plan) -> str:
     for i in np.argsort(plan.periods, kind="stable"):
         expression, prior, sigma, relative, effect, periods = rows[i]
         often = "never" if np.isinf(periods) else f"{periods:.0f}"
-        table.add_row(expression, f"{prior:.5g}", f"{sigma:.2g}", _percent(relative), f"{effect:.2g}", often)
+        table.add_row(expression, f"{prior:.5g}", f"{sigma:.2g}", _percent(relative / 100), f"{effect:.2g}", often)
     lines = []
     for count in _COUNTS:
         known = int(np.count_nonzero(plan.periods <= count))
@@ -105,7 +105,7 @@ def stack_text(stack: ExcitationStack) -> str:
         f"{base.robot.name}: motions one after another, std as a share of the typical size",
         ("motion", "seconds", "condition number", "gain", "largest std", "median std", "least known"),
     )
-    for k, relative in enumerate(stack.relative_std):
+    for k, relative in enumerate(stack.relative_std / 100):
         seconds = f"{stack.motions[k - 1].duration:g}" if k else "-"
         gain = _percent(stack.gains[k - 1]) if k else "-"
         condition = stack.condition_numbers[k]

@@ -34,7 +34,7 @@ def posture_figure(live: LiveExcitation) -> str:
         The SVG file. Blue links are known up to the target, red ones not at all, gray ones have no parameters.
     """
     score = live.score()
-    left = {x.name: x.relative_std for x in score.segments}
+    left = {x.name: x.relative_std / 100 for x in score.segments}
     lines = [(live.robot.links[i].name, points) for i, points in _lines(live)]
     lines.sort(key=lambda line: -left.get(line[0], 0.0))
     height = _SIZE + 2 * _MARGIN + _LINE * len(left)
