@@ -176,7 +176,7 @@ def test_every_kind_of_fault_has_a_section_with_its_figure_and_its_codes() -> No
 
 def test_defaults_are_those_of_the_code() -> None:
     """What the page calls a default, in bold or in the first column of a table, is one."""
-    from dynid.assessment.tests.instruments import instrument_test
+    from dynid.assessment.causes.instruments import instrument_test
     from dynid.identification.estimators.registry import OPTIONS
 
     asked: dict[str, list[Callable[..., object]]] = {

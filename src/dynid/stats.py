@@ -1,14 +1,14 @@
 """Statistics: hypothesis tests of residuals, instruments and models, corrections for multiple tests."""
 
-from dynid.assessment.tests.candidates import EffectCode
-from dynid.assessment.tests.cause import Cause, CauseCode, Causes
-from dynid.assessment.tests.cause_search import find_causes
-from dynid.assessment.tests.diagnosis import Diagnosis, diagnose
-from dynid.assessment.tests.hausman import hausman_test
-from dynid.assessment.tests.instruments import exogeneity_test, hansen, instrument_test, sargan, segment
-from dynid.assessment.tests.missing import Effect, MissingEffects, missing_effects
-from dynid.assessment.tests.nested import f_test, terms_needed
-from dynid.assessment.tests.residuals import Correlogram, ResidualTests, correlogram, residual_tests
+from dynid.assessment.causes.candidates import EffectCode
+from dynid.assessment.causes.cause import Cause, CauseCode, Causes
+from dynid.assessment.causes.cause_search import find_causes
+from dynid.assessment.causes.diagnosis import Diagnosis, diagnose
+from dynid.assessment.causes.hausman import hausman_test
+from dynid.assessment.causes.instruments import exogeneity_test, hansen, instrument_test, sargan, segment
+from dynid.assessment.causes.missing import Effect, MissingEffects, missing_effects
+from dynid.assessment.causes.nested import f_test, terms_needed
+from dynid.assessment.causes.residuals import Correlogram, ResidualTests, correlogram, residual_tests
 from dynid.hypothesis import HypothesisTest, TestCode
 
 __all__ = [

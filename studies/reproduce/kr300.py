@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.assessment.tests.instruments import exogeneity_test, instrument_test
-from dynid.assessment.tests.residuals import correlogram, residuals_of
+from dynid.assessment.causes.instruments import exogeneity_test, instrument_test
+from dynid.assessment.causes.residuals import correlogram, residuals_of
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dynid.assessment.tests.instruments import instrument_test
-from dynid.assessment.tests.residuals import residual_tests
+from dynid.assessment.causes.instruments import instrument_test
+from dynid.assessment.causes.residuals import residual_tests
 from dynid.errors import DataError, DynidError
 from dynid.feasibility.conflict import conflict
 from dynid.feasibility.constraints import Constraint, Fixed, Signs

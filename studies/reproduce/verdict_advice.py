@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import Cause, CauseCode
+from dynid.assessment.causes.cause import Cause, CauseCode
 from dynid.calibration import calibrate_sensors
 from dynid.errors import DynidError
 from dynid.identification.pipeline import identify

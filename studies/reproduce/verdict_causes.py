@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dynid.assessment.causes.cause import CauseCode
 from dynid.assessment.finding import FindingCode
-from dynid.assessment.tests.cause import CauseCode
 from dynid.assessment.verdict.assessment import Assessment, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from studies.reproduce.verdict_setup import Fault

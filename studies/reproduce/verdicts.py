@@ -22,8 +22,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_search import find_causes
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_search import find_causes
 from dynid.assessment.verdict.assess import assess_evidence, evidence_of
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.functions import inverse_dynamics

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.assessment.tests.cause import Cause, CauseCode
+from dynid.assessment.causes.cause import Cause, CauseCode
 from dynid.cli.demo import synthetic_recording
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot

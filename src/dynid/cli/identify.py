@@ -31,7 +31,7 @@ from dynid.cli.wrap import with_logs
 from dynid.errors import DataError, DynidError
 
 if TYPE_CHECKING:
-    from dynid.assessment.tests.diagnosis import Diagnosis
+    from dynid.assessment.causes.diagnosis import Diagnosis
     from dynid.assessment.verdict.assessment import Assessment
     from dynid.cli.project_text import HeldOut
     from dynid.identification.estimate import Estimate
@@ -437,7 +437,7 @@ def run_method(
 def _diagnosis(
     estimate: Estimate, recording: Recording, observation: Observation | None, loop: ClosedLoop | None
 ) -> Diagnosis:
-    from dynid.assessment.tests.diagnosis import diagnose
+    from dynid.assessment.causes.diagnosis import diagnose
 
     with working("testing the residual and the terms"):
         return diagnose(estimate, recording if loop is not None or observation is None else observation, loop=loop)

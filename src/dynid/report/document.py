@@ -10,8 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dynid.assessment.causes.diagnosis import Diagnosis
 from dynid.assessment.finding import Finding
-from dynid.assessment.tests.diagnosis import Diagnosis
 from dynid.assessment.verdict.assess import assess_evidence, evidence_of
 from dynid.assessment.verdict.assessment import RESULTS, Assessment, Check
 from dynid.assessment.verdict.evidence import Evidence

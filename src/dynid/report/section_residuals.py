@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.residuals import correlogram
+from dynid.assessment.causes.residuals import correlogram
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.errors import DataError
 from dynid.hypothesis import probability

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import dynid
+from dynid.assessment.causes.candidates import EffectCode
+from dynid.assessment.causes.cause import CauseCode
 from dynid.assessment.finding import FindingCode
 from dynid.assessment.model.plausible import BodyCode
-from dynid.assessment.tests.candidates import EffectCode
-from dynid.assessment.tests.cause import CauseCode
 from dynid.assessment.verdict.assess import CHECKS
 from dynid.assessment.verdict.assessment import CheckCode
 from dynid.hypothesis import HypothesisTest, TestCode

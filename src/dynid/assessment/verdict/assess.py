@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from dynid.assessment.causes.diagnosis import Diagnosis
 from dynid.assessment.finding import Finding
 from dynid.assessment.given import check_observation
-from dynid.assessment.tests.diagnosis import Diagnosis
 from dynid.assessment.verdict.assessment import Assessment, Check
 from dynid.assessment.verdict.cause_checks import (
     check_change,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dynid.assessment.causes.cause import Cause, CauseCode
 from dynid.assessment.finding import FindingCode
-from dynid.assessment.tests.cause import Cause, CauseCode
 from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import unchecked

@@ -11,15 +11,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.assessment.causes.cause import Causes
+from dynid.assessment.causes.cause_search import find_causes
+from dynid.assessment.causes.diagnosis import Diagnosis
+from dynid.assessment.causes.missing import MissingEffects, missing_effects
+from dynid.assessment.causes.nested import terms_needed
+from dynid.assessment.causes.residuals import residual_tests
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.assessment.model.horizon import SimulationError
 from dynid.assessment.model.horizon_simulation import simulation_error_of_motions
-from dynid.assessment.tests.cause import Causes
-from dynid.assessment.tests.cause_search import find_causes
-from dynid.assessment.tests.diagnosis import Diagnosis
-from dynid.assessment.tests.missing import MissingEffects, missing_effects
-from dynid.assessment.tests.nested import terms_needed
-from dynid.assessment.tests.residuals import residual_tests
 from dynid.assessment.verdict.torques import Torques, states_within, torques_of, torques_of_fit
 from dynid.errors import DataError, DynidError
 from dynid.hypothesis import HypothesisTest

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.assessment.tests import swapped
-from dynid.assessment.tests.cause import CauseCode, Causes, Trial
-from dynid.assessment.tests.cause_rows import cause_rows
-from dynid.assessment.tests.cause_search import _plus_minus, find_causes
-from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
-from dynid.assessment.tests.ripple import ripple_orders
+from dynid.assessment.causes import swapped
+from dynid.assessment.causes.cause import CauseCode, Causes, Trial
+from dynid.assessment.causes.cause_rows import cause_rows
+from dynid.assessment.causes.cause_search import _plus_minus, find_causes
+from dynid.assessment.causes.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
+from dynid.assessment.causes.ripple import ripple_orders
 from dynid.assessment.verdict.cause_checks import _fails
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import DataError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.assessment.tests.cause_rows import away_from_reversals
+from dynid.assessment.causes.cause_rows import away_from_reversals
 from dynid.signals.settings import Motion
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause_groups import Model
+from dynid.assessment.causes.cause_groups import Model
 
 __all__ = ["Leftover", "largest_leftover"]
 

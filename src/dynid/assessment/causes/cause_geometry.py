@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_groups import Group, Model
-from dynid.assessment.tests.cause_rows import CauseRows
-from dynid.assessment.tests.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_groups import Group, Model
+from dynid.assessment.causes.cause_rows import CauseRows
+from dynid.assessment.causes.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.model import Robot

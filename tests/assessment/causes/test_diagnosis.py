@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.assessment.tests.diagnosis import Diagnosis, diagnose
+from dynid.assessment.causes.diagnosis import Diagnosis, diagnose
 from dynid.controllers import cascade
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from

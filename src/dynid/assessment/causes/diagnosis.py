@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dynid.assessment.causes.cause import Causes
+from dynid.assessment.causes.cause_search import find_causes
+from dynid.assessment.causes.instruments import exogeneity_test, instrument_test
+from dynid.assessment.causes.missing import MissingEffects, missing_effects
+from dynid.assessment.causes.nested import terms_needed
+from dynid.assessment.causes.residuals import residual_tests
 from dynid.assessment.given import check_observation
-from dynid.assessment.tests.cause import Causes
-from dynid.assessment.tests.cause_search import find_causes
-from dynid.assessment.tests.instruments import exogeneity_test, instrument_test
-from dynid.assessment.tests.missing import MissingEffects, missing_effects
-from dynid.assessment.tests.nested import terms_needed
-from dynid.assessment.tests.residuals import residual_tests
 from dynid.errors import DataError, DynidError
 from dynid.hypothesis import HypothesisTest, TestCode, tests_frame
 from dynid.identification.estimate import Estimate

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_geometry import slopes_of
-from dynid.assessment.tests.cause_groups import Group, Model
-from dynid.assessment.tests.deflection import BETWEEN
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_geometry import slopes_of
+from dynid.assessment.causes.cause_groups import Group, Model
+from dynid.assessment.causes.deflection import BETWEEN
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dynid.assessment.tests.cause import CauseCode
-from tests.assessment.tests.test_causes import causes, only
+from dynid.assessment.causes.cause import CauseCode
+from tests.assessment.causes.test_causes import causes, only
 
 Array = np.ndarray
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_groups import Group, Model
-from dynid.assessment.tests.cause_rows import CauseRows
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_groups import Group, Model
+from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.identification.row_stream import channel_rows
 from dynid.signals.filters import decimate
 

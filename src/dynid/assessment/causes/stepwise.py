@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_groups import Group
-from dynid.assessment.tests.cause_lags import Lag, lagged_rows
-from dynid.assessment.tests.cause_rows import CauseRows
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_groups import Group
+from dynid.assessment.causes.cause_lags import Lag, lagged_rows
+from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.signals.autocorrelation import independent_rows
 
 __all__ = ["Step", "Stepwise"]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode, Trial
-from dynid.assessment.tests.cause_groups import Group
-from dynid.assessment.tests.cause_rows import CauseRows
+from dynid.assessment.causes.cause import CauseCode, Trial
+from dynid.assessment.causes.cause_groups import Group
+from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.identification.observation import fold
 
 __all__ = ["try_cause"]

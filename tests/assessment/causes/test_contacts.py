@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
-from dynid.assessment.tests.contacts import find_contacts
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
+from dynid.assessment.causes.contacts import find_contacts
 from dynid.identification.observation import observe
-from tests.assessment.tests.test_causes import SIGNALS, causes, only
+from tests.assessment.causes.test_causes import SIGNALS, causes, only
 from tests.support.synthetic import arm, record
 
 Array = np.ndarray

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_rows import CauseRows, away_from_reversals
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_rows import CauseRows, away_from_reversals
 from dynid.signals.filters import lowpass
 from dynid.signals.settings import Motion
 

@@ -10,11 +10,11 @@ import pinocchio as pin
 import pytest
 import scipy
 
-from dynid.assessment.tests.cause import CauseCode
+from dynid.assessment.causes.cause import CauseCode
 from dynid.export.urdf import write_urdf
 from studies.reproduce import verdicts
 from studies.reproduce.verdict_setup import Fault
-from tests.assessment.tests.test_causes import causes
+from tests.assessment.causes.test_causes import causes
 from tests.support.by_pinocchio import each
 from tests.support.synthetic import arm
 

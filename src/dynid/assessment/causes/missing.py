@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.assessment.causes.candidates import Candidate, Candidates, EffectCode
 from dynid.assessment.given import check_observation
-from dynid.assessment.tests.candidates import Candidate, Candidates, EffectCode
 from dynid.errors import DataError, DynidError
 from dynid.hypothesis import corrected, f_ratio, probability
 from dynid.identification.estimate import Estimate

@@ -10,8 +10,8 @@ import pytest
 import scipy
 
 import dynid
-from dynid.assessment.tests.hausman import hausman, hausman_test
-from dynid.assessment.tests.instruments import (
+from dynid.assessment.causes.hausman import hausman, hausman_test
+from dynid.assessment.causes.instruments import (
     Segment,
     exogeneity_f,
     exogeneity_robust,

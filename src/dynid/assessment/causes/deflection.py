@@ -36,7 +36,7 @@ def deflections(
     with a gap, the spring acts outside of it. The first result holds one spring per frequency (Hz), per unit of load;
     the second one gap per entry of `gaps`, in rad. A joint without positive inertia has no deflection.
     """
-    from dynid.assessment.tests.deflection_kernel import integrate_deflections
+    from dynid.assessment.causes.deflection_kernel import integrate_deflections
 
     n, count = robot.n, len(motion.t)
     every = max(1, int(motion.rate / _RATE))

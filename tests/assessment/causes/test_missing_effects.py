@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.assessment.tests.missing import MissingEffects, missing_effects
+from dynid.assessment.causes.missing import MissingEffects, missing_effects
 from dynid.cli.demo import synthetic_recording
 from dynid.errors import DataError
 from tests.support.synthetic import arm, motion

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause_rows import CauseRows
+from dynid.assessment.causes.cause_rows import CauseRows
 
 __all__ = ["Contacts", "find_contacts"]
 

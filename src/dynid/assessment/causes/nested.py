@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.assessment.tests.residuals import independent_rows
+from dynid.assessment.causes.residuals import independent_rows
 from dynid.errors import DataError
 from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, f_ratio
 from dynid.identification.estimators.least_squares import joint_noise, ols

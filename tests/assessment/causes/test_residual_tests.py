@@ -9,7 +9,7 @@ import pytest
 import scipy
 
 import dynid
-from dynid.assessment.tests.residuals import (
+from dynid.assessment.causes.residuals import (
     correlogram,
     homoscedasticity,
     independent_rows,

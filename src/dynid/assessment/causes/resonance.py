@@ -8,8 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause_groups import Model
-from dynid.assessment.tests.cause_rows import away_from_reversals
+from dynid.assessment.causes.cause_groups import Model
+from dynid.assessment.causes.cause_rows import away_from_reversals
 from dynid.signals.filters import decimate
 
 __all__ = ["Resonance", "resonances"]

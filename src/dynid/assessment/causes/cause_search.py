@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.bursts import load_bursts
-from dynid.assessment.tests.cause import Cause, CauseCode, Causes, Trial
-from dynid.assessment.tests.cause_drives import (
+from dynid.assessment.causes.bursts import load_bursts
+from dynid.assessment.causes.cause import Cause, CauseCode, Causes, Trial
+from dynid.assessment.causes.cause_drives import (
     coupling_groups,
     drive_groups,
     payload_groups_near,
@@ -20,17 +20,17 @@ from dynid.assessment.tests.cause_drives import (
     sensor_groups,
     stribeck_groups,
 )
-from dynid.assessment.tests.cause_geometry import elasticity_between, geometry_groups
-from dynid.assessment.tests.cause_groups import Group, Model
-from dynid.assessment.tests.cause_lags import Lag, lag_groups, lagged_rows
-from dynid.assessment.tests.cause_rows import CauseRows, cause_rows
-from dynid.assessment.tests.cause_stand import Stand
-from dynid.assessment.tests.cause_trials import try_cause
-from dynid.assessment.tests.contacts import Contacts, find_contacts
-from dynid.assessment.tests.leftover import Leftover, largest_leftover
-from dynid.assessment.tests.resonance import resonances
-from dynid.assessment.tests.stepwise import Step, Stepwise
-from dynid.assessment.tests.swapped import Swap, best_swap
+from dynid.assessment.causes.cause_geometry import elasticity_between, geometry_groups
+from dynid.assessment.causes.cause_groups import Group, Model
+from dynid.assessment.causes.cause_lags import Lag, lag_groups, lagged_rows
+from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
+from dynid.assessment.causes.cause_stand import Stand
+from dynid.assessment.causes.cause_trials import try_cause
+from dynid.assessment.causes.contacts import Contacts, find_contacts
+from dynid.assessment.causes.leftover import Leftover, largest_leftover
+from dynid.assessment.causes.resonance import resonances
+from dynid.assessment.causes.stepwise import Step, Stepwise
+from dynid.assessment.causes.swapped import Swap, best_swap
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_rows import CauseRows
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.assessment.tests.nested import f_test, terms_needed
+from dynid.assessment.causes.nested import f_test, terms_needed
 from dynid.errors import DataError, DynidError
 from dynid.identification.observation import Observation
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record

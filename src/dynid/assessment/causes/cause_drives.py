@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.tests.cause import CauseCode
-from dynid.assessment.tests.cause_groups import Group, Model
-from dynid.assessment.tests.cause_rows import CauseRows
-from dynid.assessment.tests.ripple import ripple_orders
+from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_groups import Group, Model
+from dynid.assessment.causes.cause_rows import CauseRows
+from dynid.assessment.causes.ripple import ripple_orders
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.signals.presliding import PRESLIDING_DISTANCES, friction_state
 
