@@ -101,10 +101,7 @@ def excite(
         int | None, typer.Option(help="Motions that --rank compares; they share the budget. [5]")
     ] = None,
     controller: options.Controller = None,
-    position_noise: Annotated[
-        str | None,
-        typer.Option(help="Noise of the positions that --rank simulates, rad or m, one or one per joint. [0]"),
-    ] = None,
+    position_noise: options.PositionNoise = "0",
     figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:

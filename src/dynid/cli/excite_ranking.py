@@ -30,12 +30,13 @@ def ranking_loop(
     rank: str | None,
     count: int | None,
     controller: Path | None,
-    position_noise: str | None,
+    position_noise: str,
     torque_std: NDArray[np.float64] | None,
 ) -> ClosedLoop | None:
     """The closed loop in which motions are ranked; None where they are not."""
     if rank is None:
-        given = {"--candidates": count, "--controller": controller, "--position-noise": position_noise}
+        noisy = None if position_noise == "0" else position_noise
+        given = {"--candidates": count, "--controller": controller, "--position-noise": noisy}
         for flag, value in given.items():
             if value is not None:
                 raise DataError(f"{flag} belongs to --rank simulated")
@@ -46,7 +47,7 @@ def ranking_loop(
         raise DataError(f"--rank is simulated or left out, not '{rank}'")
     if torque_std is None:
         raise DataError("--rank simulated needs --torque-noise, the noise of the torques that are simulated")
-    noise = values.number_or_per_joint(position_noise or "0", "--position-noise")
+    noise = values.number_or_per_joint(position_noise, "--position-noise")
     sensors = {"noise": noise, "torque_noise": torque_std}
     loop = inputs.closed_loop(controller, None, None, None, sensors=sensors)
     if loop is None or loop.controller is None:

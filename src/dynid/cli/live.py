@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,13 +32,12 @@ def live(
         str | None, typer.Option(help="Standard deviation of the channels, one or one each. [3 N, 1 N m]")
     ] = None,
     every: Annotated[float, typer.Option(help="Seconds of motion between two lines.")] = 1.0,
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Draw the posture into this SVG file, links colored by what is left to learn."),
-    ] = None,
+    figure: options.Figure = None,
     as_json: Json = False,
 ) -> None:
     """Replay a motion and show what it has excited so far, and which part of the body to move next.
+
+    --figure draws the last posture, with links colored by what is left to learn of them.
 
     The base floats where its motion was recorded, unless --base is given.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,16 @@ from dynid.errors import DataError, DynidError
 from dynid.excitation.design import design_excitation
 from dynid.excitation.excitation import Excitation
 from dynid.identification.pipeline import identify
+from dynid.markup import HtmlFrame
 from dynid.parameters.base import base_parameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.engine import simulate
 from dynid.terminal import rendered
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Candidate", "Ranking", "design_candidates", "rank_motions"]
 
@@ -66,7 +70,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class Ranking(HtmlFrame):
     """Motions in the order of the errors of their simulated identification.
 
     Attributes
@@ -93,6 +97,17 @@ class Ranking:
     def best(self) -> Excitation:
         """The motion with the smallest errors."""
         return self.candidates[0].motion
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per candidate: candidate, error, stated_error, condition_number, tracking and outcome.
+
+        Returns
+        -------
+        polars.DataFrame
+        """
+        import polars as pl
+
+        return pl.DataFrame(self.to_dict()["candidates"], infer_schema_length=None)
 
     def summary(self) -> str:
         """A table of the candidates, the best first."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +24,13 @@ from dynid.excitation.information import Earlier, Information, earlier_informati
 from dynid.excitation.problem import begins_at_posture
 from dynid.excitation.sequencing import Joined, sequence
 from dynid.excitation.sizes import typical_sizes
+from dynid.markup import HtmlFrame
 from dynid.parameters.base import base_parameters
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["ExcitationStack", "StackEnd", "stack_excitations"]
 
@@ -45,7 +49,7 @@ class StackEnd(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class ExcitationStack:
+class ExcitationStack(HtmlFrame):
     """Motions that were designed one after another.
 
     Attributes
@@ -93,6 +97,25 @@ class ExcitationStack:
             If there is none, or one does not end at rest.
         """
         return sequence(self.motions)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row before the first motion, one per motion: motion, condition_number, gain, largest_std, median_std (%).
+
+        Returns
+        -------
+        polars.DataFrame
+        """
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "motion": range(len(self.motions) + 1),
+                "condition_number": self.condition_numbers,
+                "gain": [None, *self.gains],
+                "largest_std": self.relative_std.max(axis=1),
+                "median_std": np.median(self.relative_std, axis=1),
+            }
+        )
 
     def summary(self) -> str:
         """A line per motion, and why no further one was designed."""

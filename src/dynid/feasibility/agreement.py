@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,11 @@ from dynid.feasibility.sdpa import installed_programs, read_solution, run_progra
 from dynid.feasibility.semidefinite import semidefinite
 from dynid.feasibility.sets import FeasibleSet
 from dynid.files import write_text
+from dynid.markup import HtmlFrame
 from dynid.progress import Progress, ProgressCallback
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Agreement", "FitProblem", "SolverResult"]
 
@@ -56,7 +61,7 @@ class SolverResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class Agreement(HtmlFrame):
     """Results of several solvers to one problem, ours first.
 
     Attributes
@@ -116,6 +121,25 @@ class Agreement:
             return False
         solved = [x for x in self.results if not x.failure]
         return all(abs(self.excess(x)) <= within and x.margin >= -within for x in solved)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per solver: solver, cost, excess, difference, margin, seconds and failure.
+
+        Returns
+        -------
+        polars.DataFrame
+        """
+        import polars as pl
+
+        columns = ("solver", "cost", "excess", "difference", "margin", "seconds", "failure")
+        rows = [
+            (x.solver, x.cost, self.excess(x), self.difference(x), x.margin, x.seconds, "")
+            if not x.failure
+            else (x.solver, None, None, None, None, None, x.failure)
+            for x in self.results
+        ]
+        schema = {name: pl.String if name in ("solver", "failure") else pl.Float64 for name in columns}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def summary(self) -> str:
         """A table with a line for each solver.
