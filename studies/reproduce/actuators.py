@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 import dynid
 from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators
 from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, servo_arm, soft_plant, truth
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, finished_rows, rows_file
 
-__all__ = ["figures", "full_figures"]
+__all__ = ["figures"]
 
 Array = NDArray[np.float64]
 
@@ -37,30 +38,31 @@ class _Case:
     true: Array
     delay: int
 
-
-def figures() -> Iterator[Figure]:
-    """Two seeds of each robot."""
-    yield from _figures(_FEW)
-    yield from _soft_figures(_SOFT_FEW)
-
-
-def full_figures() -> Iterator[Figure]:
-    """Twenty seeds of each robot."""
-    yield from _figures(_MANY)
-    yield from _soft_figures(_SOFT_MANY)
+    def to_row(self) -> dict[str, Any]:
+        """Errors over their standard deviations, the error of the delay, and whether the fit stalled."""
+        z = (self.found.values - self.true) / self.found.std
+        away = abs(self.found.values[self.delay] - self.true[self.delay])
+        return {"z": z.tolist(), "away": float(away), "stalled": not self.found.converged}
 
 
-def _figures(seeds: range) -> Iterator[Figure]:
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """Two seeds of each robot, or twenty, and some soft plants, or all."""
+    path = rows_file("actuators", folder)
+    yield from _figures(_MANY if full else _FEW, path)
+    yield from _soft_figures(_SOFT_MANY if full else _SOFT_FEW, path)
+
+
+def _figures(seeds: range, path: Path | None) -> Iterator[Figure]:
     kinds = {
         "legs, PD law known": _legs,
         "legs, DC motors at their limit": _motors,
         "arm of six servos, gains unknown": _servos,
     }
     for kind, make in kinds.items():
-        cases = [make(seed) for seed in seeds]
-        z = np.concatenate([(c.found.values - c.true) / c.found.std for c in cases])
-        away = max(abs(c.found.values[c.delay] - c.true[c.delay]) for c in cases)
-        stalled = sum(not c.found.converged for c in cases)
+        rows = finished_rows(kind, _row, {f"{kind}, seed {seed}": (make, seed) for seed in seeds}, path, workers=1)
+        z = np.concatenate([row["z"] for row in rows])
+        away = max(row["away"] for row in rows)
+        stalled = sum(row["stalled"] for row in rows)
         share = float(np.mean(np.abs(z) < 3.0))
         narrow = float(np.mean(np.abs(z) < 1.96))
         yield Figure(kind, "within 1.96 std", "0.95", f"{narrow:.3f}", abs(narrow - 0.95), np.inf, "for the record")
@@ -72,18 +74,16 @@ def _figures(seeds: range) -> Iterator[Figure]:
         yield Figure(kind, "fits that stall", "0", str(stalled), stalled, 0.0, "none may")
 
 
-def _soft_figures(halves: dict[str, range]) -> Iterator[Figure]:
+def _row(make: Callable[[int], _Case], seed: int) -> dict[str, Any]:
+    return make(seed).to_row()
+
+
+def _soft_figures(halves: dict[str, range], path: Path | None) -> Iterator[Figure]:
     """Coverage and errors on plants with MuJoCo's own soft friction."""
     for half, seeds in halves.items():
         kind = f"soft friction of MuJoCo, {half}"
-        z: list[Array] = []
-        errors: list[Array] = []
-        for seed in seeds:
-            plant = soft_plant(seed)
-            n, found = plant.law.n, identify_actuators(plant.robot, plant.log, plant.law)
-            z.append(((found.values - plant.true) / found.std)[: 3 * n])
-            errors.append(np.abs(found.values[:n] / plant.true[:n] - 1.0))
-        all_z, away = np.concatenate(z), np.concatenate(errors)
+        rows = finished_rows(kind, _soft_row, {f"soft friction, seed {k}": (k,) for k in seeds}, path, workers=1)
+        all_z, away = (np.concatenate([row[key] for row in rows]) for key in ("z", "errors"))
         covered = float(np.mean(np.abs(all_z) < 1.96))
         short = max(0.0, _COVERED - covered)
         shown = f"{covered:.3f} of {len(all_z)}"
@@ -92,6 +92,14 @@ def _soft_figures(halves: dict[str, range]) -> Iterator[Figure]:
         high = max(0.0, float(np.median(away)) - _ARMATURE)
         shown = f"{least}, largest {most}"
         yield Figure(kind, "median error of the armatures", "<= 1 %", shown, high, 0.0, "asked for")
+
+
+def _soft_row(seed: int) -> dict[str, Any]:
+    """Errors over their standard deviations of a soft plant, and relative errors of its armatures."""
+    plant = soft_plant(seed)
+    n, found = plant.law.n, identify_actuators(plant.robot, plant.log, plant.law)
+    z = ((found.values - plant.true) / found.std)[: 3 * n]
+    return {"z": z.tolist(), "errors": np.abs(found.values[:n] / plant.true[:n] - 1.0).tolist()}
 
 
 def _robot() -> dynid.Robot:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError
 from dynid.identification.pipeline import identify
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording
@@ -22,7 +22,7 @@ from dynid.robot.model import Robot
 from studies.reproduce import drives, fleet_real, robot_cases
 from studies.reproduce.coverage import LEVEL
 from studies.reproduce.intervals import METHODS, RECORD, RMS, banded, decided
-from studies.reproduce.study import Figure, data_folder, finished_rows
+from studies.reproduce.study import Figure, data_folder, finished_rows, rows_file
 
 __all__ = ["differences", "figures", "real_run"]
 
@@ -35,14 +35,12 @@ _FEW = 3  # runs of each kind in the short form
 _DRIVEN = 0.25  # RMS torque over that of the joint with the largest, from which a joint is driven
 
 
-def figures(full: bool = False, half: str | None = None, folder: Path | None = None) -> Iterator[Figure]:
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
     """Share of the differences inside the intervals: of few runs of the double pendulums, with `full` of all.
 
     `folder` keeps finished runs.
     """
-    if half is not None:
-        raise DataError("the runs of real machines have no halves")
-    path, workers = folder and folder / "between_runs.jsonl", -1 if full else 1
+    path, workers = rows_file("between-runs", folder), -1 if full else 1
     machines = {"double pendulums": _pendulums, "UR10e": _ur10e, "Kinova Gen3": _kinova}
     for machine, kinds in list(machines.items())[: None if full else 1]:
         tasks = {

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -30,13 +29,12 @@ from dynid.errors import DataError, DynidError
 from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import validate
-from dynid.progress import Progress
 from dynid.robot.inertia import inertia_to_com
 from dynid.robot.link_size import LinkSize, link_sizes
 from dynid.robot.model import Robot
 from studies.reproduce.arms import ARMS, Variant
 from studies.reproduce.cases import MACHINES, RECORDED, BodyCase, arm, machine, moving_mass
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, finished_rows, rows_file
 
 __all__ = ["Body", "BodyResult", "Flag", "case_keys", "figures", "judged", "results", "table"]
 
@@ -49,7 +47,6 @@ _SHORT = 0.3  # least size of a link over the mean one
 _TOTAL = (0.8, 1.25)  # total mass over the known one
 _QUICK = (("lwr4", RECORDED), ("two-link arm", RECORDED), ("ur10", str(Variant.TOOL)))
 _HALVES = ("development", "held back")
-_FILE = "bodies.jsonl"
 _DEFAULT = "auto"
 
 
@@ -255,29 +252,16 @@ def case_keys(
 
 def results(keys: Sequence[tuple[str, str]], method: str = _DEFAULT, folder: Path | None = None) -> list[BodyResult]:
     """Results of cases; the folder keeps each as soon as it is known, and a second call does what is missing."""
-    done = {result.key: result for result in ([] if folder is None else _kept(folder))}
-    missing = [(n, v) for n, v in keys if (n, v, method) not in done]
-    for count, (name, variant) in enumerate(missing, start=1):
-        case = machine(name) if variant == RECORDED else arm(name, Variant(variant))
-        result = done[name, variant, method] = judged(case, method)
-        if folder is not None:
-            _keep(folder, result)
-        said = f"bodies: {count}/{len(missing)} cases, {method}: {name}, {variant}"
-        print(f"dynid: {Progress(said, count / len(missing))}", file=sys.stderr)
-    return [done[n, v, method] for n, v in keys]
+    tasks = {f"{name}, {variant}, {method}": (name, variant, method) for name, variant in keys}
+    rows = finished_rows(f"bodies, {method}", _row, tasks, rows_file("bodies", folder), workers=1)
+    return [
+        BodyResult(**{**row["result"], "bodies": tuple(Body(**x) for x in row["result"]["bodies"])}) for row in rows
+    ]
 
 
-def _kept(folder: Path) -> list[BodyResult]:
-    """Results of an earlier call."""
-    path = folder / _FILE
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-    return [BodyResult(**{**row, "bodies": tuple(Body(**body) for body in row["bodies"])}) for row in rows]
-
-
-def _keep(folder: Path, result: BodyResult) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(result)) + "\n")
+def _row(name: str, variant: str, method: str) -> dict[str, Any]:
+    case = machine(name) if variant == RECORDED else arm(name, Variant(variant))
+    return {"result": asdict(judged(case, method))}
 
 
 # -- pages ---------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 from dynid.simulation.simulation import Simulation
 from dynid.simulation.unmodeled import UnmodeledEffects
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
 __all__ = ["CompliantArm", "figures"]
 
@@ -155,17 +156,21 @@ class CompliantArm:
         return self._limits[2]
 
 
-def figures() -> Iterator[Figure]:
-    for name in ROBOTS:
-        arm = CompliantArm(name)
-        section = f"{name}: position error at a sixth of the stiffness"
-        rigid, both = arm.errors([arm.motion(seed) for seed in _UNSEEN])
-        ratio = float(np.linalg.norm(both) / np.linalg.norm(rigid))
-        shown = f"{ratio:.2f} ({1e3 * np.linalg.norm(rigid):.2f} to {1e3 * np.linalg.norm(both):.2f} mrad)"
-        yield Figure(section, "unseen motion: with residual over rigid alone", "0.5", shown, ratio, 0.5, "at most half")
-        yield from _by_joint(section, "unseen motion", arm, rigid, both)
-        rigid, both = arm.errors([arm.motion(seed, 0.55, 0.95) for seed in _FAR])
-        yield from _by_joint(section, "far from the data", arm, rigid, both)
+def figures(folder: Path | None = None) -> Iterator[Figure]:
+    """Tracking errors of every robot on unseen motion and far from the data."""
+    yield from kept_figures("compensated-control", {name: partial(_tracked, name) for name in ROBOTS}, folder)
+
+
+def _tracked(name: str) -> Iterator[Figure]:
+    arm = CompliantArm(name)
+    section = f"{name}: position error at a sixth of the stiffness"
+    rigid, both = arm.errors([arm.motion(seed) for seed in _UNSEEN])
+    ratio = float(np.linalg.norm(both) / np.linalg.norm(rigid))
+    shown = f"{ratio:.2f} ({1e3 * np.linalg.norm(rigid):.2f} to {1e3 * np.linalg.norm(both):.2f} mrad)"
+    yield Figure(section, "unseen motion: with residual over rigid alone", "0.5", shown, ratio, 0.5, "at most half")
+    yield from _by_joint(section, "unseen motion", arm, rigid, both)
+    rigid, both = arm.errors([arm.motion(seed, 0.55, 0.95) for seed in _FAR])
+    yield from _by_joint(section, "far from the data", arm, rigid, both)
 
 
 def _by_joint(section: str, where: str, arm: CompliantArm, rigid: Array, both: Array) -> Iterator[Figure]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,7 +27,7 @@ from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from dynid.simulation.engine import simulate
 from studies.reproduce.coverage_plants import ARMS, NOISES, RATE, Arm
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
 __all__ = [
     "METHODS",
@@ -35,7 +37,6 @@ __all__ = [
     "centred",
     "coverage",
     "figures",
-    "full_figures",
     "identified",
     "true_values",
 ]
@@ -106,28 +107,30 @@ class Coverage:
         return np.array([name in self.identified for name in run.names])
 
 
-def figures() -> Iterator[Figure]:
-    """10 runs for each arm and noise."""
-    yield from _figures(10, allowance=2.0)
-
-
-def full_figures() -> Iterator[Figure]:
-    """100 runs for each arm and noise."""
-    yield from _figures(100, allowance=0.0)
-
-
-def _figures(runs: int, allowance: float) -> Iterator[Figure]:
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """10 runs for each arm and noise, or 100."""
+    runs, allowance = (100, 0.0) if full else (10, 2.0)
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {}
     for title, arm in ARMS.items():
-        _say(Progress(f"integrating the arm with {title} by {arm.engine}"))
-        section = f"{title} ({arm.name}), integrated by {arm.engine}"
-        yield from _plant(f"{section}: the plant and the filters", arm)
-        for noise, corner in NOISES.items():
-            what = f"{title}, noise {noise}"
-            kind = "white torque noise" if corner is None else f"torque noise with a corner of {noise}"
-            for method, found in coverage(arm, corner, runs, what=what).items():
-                yield _share(f"{section}: {kind}", method, found, allowance * found.standard_error)
-            default = coverage(arm, corner, runs, ("wls",), Signals(), what=f"{what}, default signals")["wls"]
-            yield _share(f"{section}: {kind}", "wls with default signals", default, np.inf)
+        sections[f"{title}, plant"] = partial(_plant, title, arm)
+        for noise in NOISES:
+            sections[f"{title}, noise {noise}, {runs} runs"] = partial(_noise, title, arm, noise, runs, allowance)
+    yield from kept_figures("coverage", sections, folder)
+
+
+def _section(title: str, arm: Arm) -> str:
+    return f"{title} ({arm.name}), integrated by {arm.engine}"
+
+
+def _noise(title: str, arm: Arm, noise: str, runs: int, allowance: float) -> Iterator[Figure]:
+    """Coverage of all methods with one kind of noise, and of one method with default signals."""
+    what, corner = f"{title}, noise {noise}", NOISES[noise]
+    kind = "white torque noise" if corner is None else f"torque noise with a corner of {noise}"
+    section = f"{_section(title, arm)}: {kind}"
+    for method, found in coverage(arm, corner, runs, what=what).items():
+        yield _share(section, method, found, allowance * found.standard_error)
+    default = coverage(arm, corner, runs, ("wls",), Signals(), what=f"{what}, default signals")["wls"]
+    yield _share(section, "wls with default signals", default, np.inf)
 
 
 def _share(section: str, method: str, found: Coverage, tolerance: float) -> Figure:
@@ -216,8 +219,10 @@ def centred(signals: Signals) -> Signals:
     return replace(signals, delay=-0.5 / RATE)
 
 
-def _plant(section: str, arm: Arm) -> Iterator[Figure]:
+def _plant(title: str, arm: Arm) -> Iterator[Figure]:
     """The same closed loop in our simulator, and what signal processing alone does to an estimate."""
+    _say(Progress(f"integrating the arm with {title} by {arm.engine}"))
+    section = f"{_section(title, arm)}: the plant and the filters"
     q, _, _ = arm.motion
     ours = simulate(arm.truth, arm.loop, arm.reference)
     apart = float(np.abs(ours.q - q).max())

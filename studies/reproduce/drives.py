@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.dvrk import psm_figures
 from studies.reproduce.dvrk_errors import arm_figures
-from studies.reproduce.study import Figure, data_folder, published
+from studies.reproduce.study import Figure, data_folder, kept_figures, published
 
 __all__ = ["calibrate", "figures", "held_out_error", "payload_mass", "ur10e", "ur10e_run"]
 
@@ -35,11 +36,10 @@ PAIRS = {
 }
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Gains, held-out errors and payloads of the UR10e, then the weights and the torque errors of the surgical arms."""
-    yield from ur10e_figures()
-    yield from psm_figures()
-    yield from arm_figures()
+    sections = {"UR10e": ur10e_figures, "weights": psm_figures, "torque errors": arm_figures}
+    yield from kept_figures("drives", sections, folder)
 
 
 def ur10e() -> Robot:

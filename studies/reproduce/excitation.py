@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from studies.reproduce.amplitude_sums import design_within_sums
-from studies.reproduce.study import Figure, number, published
+from studies.reproduce.corner import corner_figures
+from studies.reproduce.study import Figure, kept_figures, number, published
 
 __all__ = [
     "design_figures",
@@ -41,11 +43,14 @@ _ONE, _TWO = "printed to one decimal", "printed to two decimals"
 _FINE = 1000.0
 _PEAKS = "the thesis bounds sums of amplitudes, which is conservative; this design keeps the limits themselves"
 _SUMS = "the thesis' own bounds on sums of amplitudes and no others, for a fair comparison"
+_DESIGNS = ("twolink", "puma560", "iiwa", "wam")
 
 
-def figures() -> Iterator[Figure]:
-    yield from table_figures()
-    yield from design_figures()
+def figures(folder: Path | None = None) -> Iterator[Figure]:
+    """Printed motions, designs within their limits, and an arm in a corner."""
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {"tables": table_figures}
+    sections |= {f"design {name}": partial(design_figures, (name,)) for name in _DESIGNS}
+    yield from kept_figures("excitation", sections | {"corner": corner_figures}, folder)
 
 
 def table_figures() -> Iterator[Figure]:
@@ -57,7 +62,7 @@ def table_figures() -> Iterator[Figure]:
     yield from _double_s()
 
 
-def design_figures(names: Sequence[str] = ("twolink", "puma560", "iiwa", "wam")) -> Iterator[Figure]:
+def design_figures(names: Sequence[str] = _DESIGNS) -> Iterator[Figure]:
     """Motions designed with the harmonics, period and limits of the printed ones."""
     designs: dict[str, Callable[[], Iterator[Figure]]] = {
         "twolink": lambda: semiparametric_design_figures("twolink", 3000),

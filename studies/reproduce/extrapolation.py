@@ -7,9 +7,10 @@ the predicted motion reaches them. Counted are the instants at which a joint is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -23,9 +24,9 @@ from dynid.identification.pipeline import identify
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from studies.reproduce.coverage_plants import ARMS
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
-__all__ = ["LAWS", "Extrapolation", "Plant", "extrapolation", "figures", "full_figures"]
+__all__ = ["LAWS", "Extrapolation", "Plant", "extrapolation", "figures"]
 
 Array = NDArray[np.float64]
 
@@ -128,28 +129,25 @@ def extrapolation(plant: Plant, method: str) -> Extrapolation:
     )
 
 
-def figures() -> Iterator[Figure]:
-    """Ten recordings of two joints and one of six by least squares, one of two joints by the default method."""
-    yield from _figures("two joints", "wls", 10)
-    yield from _figures("six joints", "wls", 1)
-    yield from _figures("two joints", "auto", 1)
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """Ten recordings of two joints and one of six by least squares, one of two joints by the default method.
+
+    `full`: forty recordings of two joints and twenty of six by three methods.
+    """
+    few = (("two joints", "wls", 10), ("six joints", "wls", 1), ("two joints", "auto", 1))
+    many = ((arm, m, n) for m in ("wls", "feasible", "auto") for arm, n in (("two joints", 40), ("six joints", 20)))
+    sections = {
+        f"{arm}, {law} friction, {method}, {seeds} recordings": partial(_of_law, arm, law, method, seeds, full)
+        for arm, method, seeds in (many if full else few)
+        for law in LAWS
+    }
+    yield from kept_figures("extrapolation", sections, folder)
 
 
-def full_figures() -> Iterator[Figure]:
-    """Forty recordings of two joints and twenty of six by three methods."""
-    for method in ("wls", "feasible", "auto"):
-        yield from _figures("two joints", method, 40, workers=-1)
-        yield from _figures("six joints", method, 20, workers=-1)
-
-
-def _figures(arm: str, method: str, seeds: int, workers: int = 1) -> Iterator[Figure]:
-    """Coverage, width and what the verdict names, per law; `workers` is the number of processes."""
-    for law in LAWS:
-        tasks = (delayed(extrapolation)(Plant(arm, law, seed), method) for seed in range(seeds))
-        yield from _of_law(arm, law, method, list(Parallel(n_jobs=workers)(tasks)))
-
-
-def _of_law(arm: str, law: str, method: str, found: Sequence[Extrapolation]) -> Iterator[Figure]:
+def _of_law(arm: str, law: str, method: str, seeds: int, full: bool) -> Iterator[Figure]:
+    """Coverage, width and what the verdict names, with one process, or in the long form with one per core."""
+    tasks = (delayed(extrapolation)(Plant(arm, law, seed), method) for seed in range(seeds))
+    found = list(Parallel(n_jobs=-1 if full else 1)(tasks))
     section = f"{arm}, {law} friction"
     whole = Extrapolation(np.concatenate([x.error for x in found]), np.concatenate([x.band for x in found]), np.nan)
     count = f"{whole.error.size} instants of {len(found)} recordings"

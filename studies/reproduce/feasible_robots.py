@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from dynid.identification.pipeline import estimate_from
 from dynid.robot.inertia import inertia_to_pseudo
 from studies.reproduce.robot_cases import CASES
 from studies.reproduce.robots import known_figures
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, finished_rows, rows_file
 
 __all__ = ["figures"]
 
@@ -20,43 +22,14 @@ _COST = 1.05
 _EQUAL = 1e-4
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Feasible weighted least squares against the unconstrained one on the same signals, weights and rows."""
-    known = known_figures()
-    verdicts = []
-    for key, make in CASES.items():
-        case, study = make(), known[key]
-        section = f"{study.robot}: {study.missing}"
-        seen = observe(case.robot, case.train)
-        free, held = estimate_from(seen, "wls"), estimate_from(seen, "feasible", metric="euclidean", excess=0.0)
-        cost = [float(np.linalg.norm(seen.residual_norms(e.beta) / free.noise)) for e in (free, held)]
-        verdict = is_feasible(free.base, free.beta)
-        why = f" ({verdict.reasons[0]}, ...)" if verdict.reasons else ""
-        yield Figure(section, "unconstrained WLS is", "", f"{verdict.status}{why}", 0.0, 0.0, "for the record")
-        ratio = cost[1] / cost[0]
-        reason = "at most 5 % more; the fit is the optimum, so no feasible robot has less"
-        yield Figure(
-            section, "training error over WLS", f"<= {_COST}", f"{ratio:.4f}", max(ratio - 1, 0.0), 0.05, reason
-        )
-        joints = [100 * float(e.relative_error.mean()) for e in (free, held)]
-        yield Figure(
-            section, "mean of joints, fit, %", f"{joints[0]:.1f}", f"{joints[1]:.1f}", 0.0, 0.0, "for the record"
-        )
-        pseudo = [inertia_to_pseudo(held.identified_robot.links[i].inertia) for i in case.robot.parameter_links]
-        smallest = min(float(np.linalg.eigvalsh(p)[0] / np.trace(p)) for p in pseudo)
-        shown = f"{smallest:.1e}"
-        law = "every pseudo-inertia is positive definite"
-        yield Figure(section, "least eigenvalue of all links, share", "> 0", shown, float(smallest <= 0), 0.0, law)
-        if case.test is None:
-            continue
-        errors = [float(study.error(e, case.test).mean()) for e in (free, held)]
-        better = errors[1] <= errors[0] * (1 + _EQUAL)
-        verdicts.append(better)
-        words = "not worse" if better else "worse"
-        name = "mean of joints, held out"
-        yield Figure(
-            section, name, study.shown(errors[0]), f"{study.shown(errors[1])}, {words}", 0.0, 0.0, "for the record"
-        )
+    rows = finished_rows(
+        "feasible-robots", _row, {key: (key,) for key in CASES}, rows_file("feasible-robots", folder), workers=1
+    )
+    for row in rows:
+        yield from _robot(row)
+    verdicts = [_not_worse(row["held out"]) for row in rows if row["held out"]]
     share = sum(verdicts) / len(verdicts)
     yield Figure(
         "All robots",
@@ -67,3 +40,42 @@ def figures() -> Iterator[Figure]:
         0.0,
         "at least half",
     )
+
+
+def _robot(row: dict[str, Any]) -> Iterator[Figure]:
+    study = known_figures()[row["name"]]
+    section = f"{study.robot}: {study.missing}"
+    yield Figure(section, "unconstrained WLS is", "", row["verdict"], 0.0, 0.0, "for the record")
+    ratio = row["cost"][1] / row["cost"][0]
+    reason = "at most 5 % more; the fit is the optimum, so no feasible robot has less"
+    yield Figure(section, "training error over WLS", f"<= {_COST}", f"{ratio:.4f}", max(ratio - 1, 0.0), 0.05, reason)
+    a, b = (f"{x:.1f}" for x in row["fit"])
+    yield Figure(section, "mean of joints, fit, %", a, b, 0.0, 0.0, "for the record")
+    smallest, law = row["smallest"], "every pseudo-inertia is positive definite"
+    name = "least eigenvalue of all links, share"
+    yield Figure(section, name, "> 0", f"{smallest:.1e}", float(smallest <= 0), 0.0, law)
+    if row["held out"]:
+        free, held = (study.shown(x) for x in row["held out"])
+        words = "not worse" if _not_worse(row["held out"]) else "worse"
+        yield Figure(section, "mean of joints, held out", free, f"{held}, {words}", 0.0, 0.0, "for the record")
+
+
+def _row(key: str) -> dict[str, Any]:
+    """Least squares, then feasible: costs, errors of the fit and on held-out data; also the least eigenvalue."""
+    case, study = CASES[key](), known_figures()[key]
+    seen = observe(case.robot, case.train)
+    free, held = estimate_from(seen, "wls"), estimate_from(seen, "feasible", metric="euclidean", excess=0.0)
+    verdict = is_feasible(free.base, free.beta)
+    why = f" ({verdict.reasons[0]}, ...)" if verdict.reasons else ""
+    pseudo = [inertia_to_pseudo(held.identified_robot.links[i].inertia) for i in case.robot.parameter_links]
+    return {
+        "verdict": f"{verdict.status}{why}",
+        "cost": [float(np.linalg.norm(seen.residual_norms(e.beta) / free.noise)) for e in (free, held)],
+        "fit": [100 * float(e.relative_error.mean()) for e in (free, held)],
+        "smallest": min(float(np.linalg.eigvalsh(p)[0] / np.trace(p)) for p in pseudo),
+        "held out": [] if case.test is None else [float(study.error(e, case.test).mean()) for e in (free, held)],
+    }
+
+
+def _not_worse(errors: Sequence[float]) -> bool:
+    return errors[1] <= errors[0] * (1 + _EQUAL)

@@ -6,8 +6,6 @@ with even numbers are for development, those with odd numbers are held back.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -20,17 +18,15 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.files import make_folder, write_text
 from dynid.fleet.entries import FleetEntry
 from dynid.fleet.health import Change, ChangeCode
 from dynid.fleet.identify import identify_fleet
 from dynid.fleet.result import FleetEstimate
-from dynid.progress import Progress
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.fleet_plant import Fleet, Plan, fleet_robot
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, finished_rows, rows_file
 
 __all__ = ["SIGNALS", "figures", "outcome"]
 
@@ -65,23 +61,10 @@ def figures(full: bool = False, half: str | None = None, folder: Path | None = N
 
 def _outcomes(seeds: Sequence[int], folder: Path | None) -> list[Outcome]:
     """Outcome of every seed; each is kept in the folder as soon as it is known."""
-    store = None if folder is None else make_folder(folder)
-    out: list[Outcome] = []
     with tempfile.TemporaryDirectory() as place:
         robot = fleet_robot(place)
-    started, made = time.perf_counter(), 0
-    for k, seed in enumerate(seeds):
-        file = None if store is None else store / f"seed{seed}.json"
-        if file is not None and file.is_file():
-            out.append(json.loads(file.read_text(encoding="utf-8")))
-            continue
-        out.append(outcome(robot, seed))
-        made += 1
-        if file is not None:
-            write_text(file, json.dumps(out[-1]))
-        left = (time.perf_counter() - started) / made * (len(seeds) - k - 1)
-        print(f"dynid: {Progress(f'fleet: {k + 1}/{len(seeds)} seeds', (k + 1) / len(seeds), left)}", file=sys.stderr)
-    return out
+    tasks = {f"seed {seed}": (robot, seed) for seed in seeds}
+    return finished_rows("fleet", outcome, tasks, rows_file("fleet", folder), workers=1)
 
 
 def outcome(robot: Robot, seed: int, units: int = 100, dates: int = 20, plan: Plan | None = None) -> Outcome:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from studies.reproduce.drives import SIGNALS, TOOL, calibrate, ur10e, with_gains
 from studies.reproduce.robot_cases import CASES
-from studies.reproduce.study import Figure, data_folder, published
+from studies.reproduce.study import Figure, data_folder, kept_figures, published
 
 __all__ = ["figures", "loaded", "pendulum_fleet", "ur10e_entries", "ur10e_files", "ur10e_fleet"]
 
@@ -30,10 +31,14 @@ _OTHER = {"14harm50sec": "15 harmonics", "15harm50sec": "14 harmonics"}
 _DESIGNS = {"A.0": "pendulum_a0", "C.0": "pendulum_c0", "C.1": "pendulum_c1"}
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Payloads of the UR10e, then the pendulums."""
-    yield from _ur10e_figures()
-    yield from _pendulum_figures()
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {
+        **{f"UR10e, {pair}": partial(_ur10e_figures, pair, other) for pair, other in _OTHER.items()},
+        **{f"pendulum {design}": partial(_pendulum_figures, design) for design in _DESIGNS},
+        "two pendulums": _two_pendulums,
+    }
+    yield from kept_figures("fleet-real", sections, folder)
 
 
 def loaded(name: str) -> bool:
@@ -71,38 +76,33 @@ def ur10e_fleet(gains: ArrayLike) -> FleetEstimate:
     return identify_fleet(robot, ur10e_entries(robot, gains), signals=SIGNALS, link=TOOL, skip_bad=True)
 
 
-def _ur10e_figures() -> Iterator[Figure]:
+def _ur10e_figures(pair: str, other: str) -> Iterator[Figure]:
     robot, known = ur10e(), published("drives")["ur10e"]
-    for pair, other in _OTHER.items():
-        section = f"UR10e as a fleet of one, drive gains from the runs with {other}"
-        found = ur10e_fleet(calibrate(robot, other).gains)
-        yield Figure(
-            section, "runs used, left out", "all", f"{len(found.entries)}, {found.left_out}", 0.0, np.inf, "recorded"
-        )
-        steps = {c.date: c for c in found.health.changes if c.code in (ChangeCode.PAYLOAD, ChangeCode.BODY)}
-        before = False
-        for one in found.entries:
-            day = one.moment.isoformat(timespec="minutes")
-            change, now = steps.get(day), loaded(one.name)
-            expected = "none" if before == now else "picked up" if now else "removed"
-            wrong = (change is not None) != (before != now)
-            if before and now:  # two payloads that need not be the same
-                yield Figure(section, f"{one.name}", "another payload", _shown(change), 0.0, np.inf, "recorded")
-            else:
-                reason = "payload by the name of the run"
-                yield Figure(section, f"{one.name}", expected, _shown(change), float(wrong), 0.0, reason)
-            if pair in one.name and now and change is not None:
-                error = abs(change.value / known["payload"] - 1)
-                shown = (
-                    f"{change.value:.3f} kg, std {change.std:.3f}, {100 * (change.value / known['payload'] - 1):+.1f} %"
-                )
-                yield Figure(
-                    section, f"{one.name}, mass", f"{known['payload']} kg", shown, error, 0.1, "10 %; held out"
-                )
-            before = now
-        drives = [c for c in found.health.changes if c.kind is not None]
-        shown = "; ".join(c.words for c in drives) or "none"
-        yield Figure(section, "changes of drives", "none stated", shown, 0.0, np.inf, "recorded")
+    section = f"UR10e as a fleet of one, drive gains from the runs with {other}"
+    found = ur10e_fleet(calibrate(robot, other).gains)
+    yield Figure(
+        section, "runs used, left out", "all", f"{len(found.entries)}, {found.left_out}", 0.0, np.inf, "recorded"
+    )
+    steps = {c.date: c for c in found.health.changes if c.code in (ChangeCode.PAYLOAD, ChangeCode.BODY)}
+    before = False
+    for one in found.entries:
+        day = one.moment.isoformat(timespec="minutes")
+        change, now = steps.get(day), loaded(one.name)
+        expected = "none" if before == now else "picked up" if now else "removed"
+        wrong = (change is not None) != (before != now)
+        if before and now:  # two payloads that need not be the same
+            yield Figure(section, f"{one.name}", "another payload", _shown(change), 0.0, np.inf, "recorded")
+        else:
+            reason = "payload by the name of the run"
+            yield Figure(section, f"{one.name}", expected, _shown(change), float(wrong), 0.0, reason)
+        if pair in one.name and now and change is not None:
+            error = abs(change.value / known["payload"] - 1)
+            shown = f"{change.value:.3f} kg, std {change.std:.3f}, {100 * (change.value / known['payload'] - 1):+.1f} %"
+            yield Figure(section, f"{one.name}, mass", f"{known['payload']} kg", shown, error, 0.1, "10 %; held out")
+        before = now
+    drives = [c for c in found.health.changes if c.kind is not None]
+    shown = "; ".join(c.words for c in drives) or "none"
+    yield Figure(section, "changes of drives", "none stated", shown, 0.0, np.inf, "recorded")
 
 
 def _shown(change: Change | None) -> str:
@@ -126,18 +126,20 @@ def pendulum_fleet(*designs: str) -> FleetEstimate:
     return identify_fleet(robot, entries, skip_bad=True)
 
 
-def _pendulum_figures() -> Iterator[Figure]:
-    for design in _DESIGNS:
-        section = f"double pendulum {design}, runs of one day as dates"
-        found = pendulum_fleet(design)
-        bodies = [c for c in found.health.changes if c.kind is None]
-        shown = "; ".join(c.words for c in bodies) or "none"
-        # A quarter to a half of the torque of C.1 is not explained by any rigid model, differently in every motion.
-        held = design != "C.1"
-        reason = f"one arm, {len(found.entries)} runs" if held else "recorded: runs differ in what is not modeled"
-        yield Figure(section, "changes of bodies", "none", shown, len(bodies), 0 if held else np.inf, reason)
-        drives = "; ".join(c.words for c in found.health.changes if c.kind is not None) or "none"
-        yield Figure(section, "changes of drives", "none stated", drives, 0.0, np.inf, "recorded: drives warm up")
+def _pendulum_figures(design: str) -> Iterator[Figure]:
+    section = f"double pendulum {design}, runs of one day as dates"
+    found = pendulum_fleet(design)
+    bodies = [c for c in found.health.changes if c.kind is None]
+    shown = "; ".join(c.words for c in bodies) or "none"
+    # A quarter to a half of the torque of C.1 is not explained by any rigid model, differently in every motion.
+    held = design != "C.1"
+    reason = f"one arm, {len(found.entries)} runs" if held else "recorded: runs differ in what is not modeled"
+    yield Figure(section, "changes of bodies", "none", shown, len(bodies), 0 if held else np.inf, reason)
+    drives = "; ".join(c.words for c in found.health.changes if c.kind is not None) or "none"
+    yield Figure(section, "changes of drives", "none stated", drives, 0.0, np.inf, "recorded: drives warm up")
+
+
+def _two_pendulums() -> Iterator[Figure]:
     both = pendulum_fleet("C.0", "C.1")
     section = "double pendulums C.0 and C.1, equal lengths, as a fleet of two"
     names, mean = both.base.names, both.pooled

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import scipy
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 from dynid.identification.flexible import FlexibleEstimate, identify_flexible
 from dynid.recording.recording import Recording
 from studies.reproduce.flexible_plant import LINK_COUNTS, FlexibleDrives, arm, recorded, two_mass
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
-__all__ = ["figures", "full_figures"]
+__all__ = ["figures"]
 
 Array = NDArray[np.float64]
 
@@ -59,22 +60,18 @@ class _Errors:
         return _Errors(relative("stiffness"), relative("damping"), relative("motor_inertia"), np.array(inside))
 
 
-def figures() -> Iterator[Figure]:
-    """A few runs of each case."""
-    yield from _all(4, 2, 2)
-
-
-def full_figures() -> Iterator[Figure]:
-    """Fifty runs of each case, ten of the arm from motor encoders alone, which take a minute each."""
-    yield from _all(50, 50, 10)
-
-
-def _all(joints: int, arms: int, long: int) -> Iterator[Figure]:
-    yield from _both("Two-mass joint, both encoders", two_mass, joints)
-    yield from _both("6-joint arm, both encoders", arm, arms)
-    yield from _coarse(joints)
-    yield from _motor("Two-mass joint, motor encoder alone", two_mass, joints)
-    yield from _motor("6-joint arm, motor encoders alone", arm, long)
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """A few runs of each case, or fifty, and ten of the arm from motor encoders alone, which take a minute each."""
+    joints, arms, long = (50, 50, 10) if full else (4, 2, 2)
+    cases: tuple[tuple[str, int, Callable[[str, int], Iterator[Figure]]], ...] = (
+        ("Two-mass joint, both encoders", joints, partial(_both, two_mass)),
+        ("6-joint arm, both encoders", arms, partial(_both, arm)),
+        ("Two-mass joint, link encoder of 14 bits", joints, _coarse),
+        ("Two-mass joint, motor encoder alone", joints, partial(_motor, two_mass)),
+        ("6-joint arm, motor encoders alone", long, partial(_motor, arm)),
+    )
+    sections = {f"{section}, {count} runs": partial(make, section, count) for section, count, make in cases}
+    yield from kept_figures("flexible", sections, folder)
 
 
 def _cases(
@@ -86,7 +83,7 @@ def _cases(
         yield truth, recorded(truth, _SECONDS, rng, link_counts=link_counts)
 
 
-def _both(section: str, plant: Callable[[np.random.Generator], FlexibleDrives], count: int) -> Iterator[Figure]:
+def _both(plant: Callable[[np.random.Generator], FlexibleDrives], section: str, count: int) -> Iterator[Figure]:
     pairs = [(truth, identify_flexible(truth.robot, run, tests=False)) for truth, run in _cases(plant, count)]
     found = _Errors.of(pairs)
     yield _largest(section, "stiffness", found.stiffness, _STIFFNESS)
@@ -96,9 +93,8 @@ def _both(section: str, plant: Callable[[np.random.Generator], FlexibleDrives], 
     yield _coverage(section, found)
 
 
-def _coarse(count: int) -> Iterator[Figure]:
+def _coarse(section: str, count: int) -> Iterator[Figure]:
     """A link encoder whose steps are a third of the deflections."""
-    section = "Two-mass joint, link encoder of 14 bits"
     pairs, plain = [], []
     for truth, run in _cases(two_mass, count, _COARSE):
         pairs.append((truth, identify_flexible(truth.robot, run, tests=False)))
@@ -122,7 +118,7 @@ def _least_squares(estimate: FlexibleEstimate, recording: Recording) -> Array:
     return np.array([motor_stiffness(rows, parts, k) for k in range(len(estimate.joints))])
 
 
-def _motor(section: str, plant: Callable[[np.random.Generator], FlexibleDrives], count: int) -> Iterator[Figure]:
+def _motor(plant: Callable[[np.random.Generator], FlexibleDrives], section: str, count: int) -> Iterator[Figure]:
     identified = partial(identify_flexible, sides="motor")
     found = _Errors.of([(truth, identified(truth.robot, run)) for truth, run in _cases(plant, count)])
     yield _largest(section, "stiffness", found.stiffness, _MOTOR_SIDE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from dynid.friction.fit import fit_friction
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import validate
 from studies.reproduce.robot_cases import CASES, Case
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
 __all__ = ["chosen_friction", "figures"]
 
@@ -36,14 +38,17 @@ def chosen_friction(case: Case) -> tuple[dict[str, str], Array, Array]:
     return chosen, before.relative, after.relative
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Errors of plain friction and of the selected models, per robot."""
-    for name in _ROBOTS:
-        section = f"{name}: torque error on held-out motion, % (plain: Coulomb, viscous and offset)"
-        chosen, plain, ours = chosen_friction(CASES[name]())
-        for k, (joint, model) in enumerate(chosen.items()):
-            shown = f"{100 * ours[k]:.2f}, {model}"
-            yield Figure(section, joint, f"plain {100 * plain[k]:.2f}", shown, 0.0, 0.0, "for the record")
-        over = max(float(np.mean(ours) - np.mean(plain)), 0.0)
-        there, shown = (f"{100 * float(np.mean(x)):.2f}" for x in (plain, ours))
-        yield Figure(section, "mean of joints", f"plain {there}", shown, over, 0.0, "not worse in the mean")
+    yield from kept_figures("friction-robots", {name: partial(_robot, name) for name in _ROBOTS}, folder)
+
+
+def _robot(name: str) -> Iterator[Figure]:
+    section = f"{name}: torque error on held-out motion, % (plain: Coulomb, viscous and offset)"
+    chosen, plain, ours = chosen_friction(CASES[name]())
+    for k, (joint, model) in enumerate(chosen.items()):
+        shown = f"{100 * ours[k]:.2f}, {model}"
+        yield Figure(section, joint, f"plain {100 * plain[k]:.2f}", shown, 0.0, 0.0, "for the record")
+    over = max(float(np.mean(ours) - np.mean(plain)), 0.0)
+    there, shown = (f"{100 * float(np.mean(x)):.2f}" for x in (plain, ours))
+    yield Figure(section, "mean of joints", f"plain {there}", shown, over, 0.0, "not worse in the mean")

@@ -14,6 +14,8 @@ the RMS over a few correlated parameters scatters too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from dynid.signals.settings import Signals
 from studies.reproduce.coverage import SIGNALS, centred
 from studies.reproduce.coverage_plants import ARMS, NOISES
 from studies.reproduce.robot_cases import CASES
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, finished_rows, rows_file
 
 __all__ = ["figures", "parts_z"]
 
@@ -37,24 +39,20 @@ _PARTS = {2: "first against second half", 10: "odd against even tenths"}
 _SEEDS = 10  # recordings of each simulated arm and noise
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """RMS z of weighted least squares for every robot, and how many are near one; all for the record."""
+    path = rows_file("halves", folder)
     for parts, title in _PARTS.items():
-        yield from _compared(parts, f"RMS z of {title}, wls")
-    yield from _simulated("RMS z of first against second half, wls, complete model and independent plant")
+        yield from _compared(parts, f"RMS z of {title}, wls", path)
+    yield from _simulated("RMS z of first against second half, wls, complete model and independent plant", path)
 
 
-def _simulated(section: str) -> Iterator[Figure]:
+def _simulated(section: str, path: Path | None) -> Iterator[Figure]:
     """How many recordings of simulated arms with a complete model are near one, where standard deviations are right."""
     total = 0
-    for title, arm in ARMS.items():
-        z = np.array(
-            [
-                parts_z(arm.prior, arm.recording(corner, seed), signals=centred(SIGNALS))
-                for corner in NOISES.values()
-                for seed in range(_SEEDS)
-            ]
-        )
+    rows = finished_rows("halves, simulated arms", _arm, {f"simulated {title}": (title,) for title in ARMS}, path, 1)
+    for title, row in zip(ARMS, rows, strict=True):
+        z = np.array(row["z"])
         inside = int(np.sum((z >= _LOWEST) & (z <= _HIGHEST)))
         total += inside
         band = f"{z.min():.2f} to {z.max():.2f}"
@@ -63,21 +61,37 @@ def _simulated(section: str) -> Iterator[Figure]:
     yield Figure(section, "all arms", str(count), str(total), count - total, np.inf, "for the record")
 
 
-def _compared(parts: int, section: str) -> Iterator[Figure]:
+def _arm(title: str) -> dict[str, Any]:
+    """RMS z of all recordings of a simulated arm."""
+    arm, signals = ARMS[title], centred(SIGNALS)
+    seeds = range(_SEEDS)
+    return {"z": [parts_z(arm.prior, arm.recording(c, s), signals=signals) for c in NOISES.values() for s in seeds]}
+
+
+def _compared(parts: int, section: str, path: Path | None) -> Iterator[Figure]:
     band, found, record = f"{_LOWEST} to {_HIGHEST}", [], "for the record"
-    for name, case in CASES.items():
-        data = case()
-        try:
-            z = parts_z(data.robot, data.train, parts)
-        except DynidError as error:  # part of a motion may not excite all base parameters, or be too short
-            yield Figure(section, name, band, "none", 0.0, np.inf, str(error))
+    tasks = {f"{name}, {parts} parts": (name, parts) for name in CASES}
+    rows = finished_rows(f"halves, {parts} parts", _recorded, tasks, path, workers=1)
+    for name, row in zip(CASES, rows, strict=True):
+        if "refused" in row:
+            yield Figure(section, name, band, "none", 0.0, np.inf, row["refused"])
             continue
+        z = row["z"]
         found.append(z)
         yield Figure(section, name, band, f"{z:.2f}", max(_LOWEST - z, z - _HIGHEST, 0.0), np.inf, record)
     inside, above = sum(_LOWEST <= z <= _HIGHEST for z in found), sum(z > _HIGHEST for z in found)
     outside = len(found) - inside
     yield Figure(section, f"recordings within {band}", str(len(found)), str(inside), outside, np.inf, record)
     yield Figure(section, f"recordings above {_HIGHEST}", "0", str(above), above, np.inf, record)
+
+
+def _recorded(name: str, parts: int) -> dict[str, Any]:
+    """RMS z of a real recording; part of a motion may not excite all base parameters, or be too short."""
+    data = CASES[name]()
+    try:
+        return {"z": parts_z(data.robot, data.train, parts)}
+    except DynidError as error:
+        return {"refused": str(error)}
 
 
 def parts_z(robot: Robot, recording: Recording, parts: int = 2, signals: Signals | None = None) -> float:

@@ -7,6 +7,8 @@ test recordings, without feedback from the measured positions; the KR300, whose 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
 from studies.reproduce.kr300 import load_kr300
 from studies.reproduce.robot_cases import CASES
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
 __all__ = ["errors_of", "figures"]
 
@@ -30,17 +32,19 @@ _SECONDS = 60.0
 _CLOSED_STARTS = 40
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Identified, a-priori and constant velocity of all robots, with computing times."""
-    for name, make in CASES.items():
-        if name == "tx40":  # all of its data are fitted; its halves follow
-            continue
-        case = make()
-        estimate = identify(case.robot, case.train, "auto")
-        assert case.test is not None
-        yield from _robot(_OPEN, name, simulation_error(estimate, case.test))
-        if name == "kr300":
-            yield from _robot(_CLOSED, name, _kr300_loop(estimate))
+    # All data of "tx40" are fitted; its halves are there too.
+    yield from kept_figures("horizon", {name: partial(_case, name) for name in CASES if name != "tx40"}, folder)
+
+
+def _case(name: str) -> Iterator[Figure]:
+    case = CASES[name]()
+    estimate = identify(case.robot, case.train, "auto")
+    assert case.test is not None
+    yield from _robot(_OPEN, name, simulation_error(estimate, case.test))
+    if name == "kr300":
+        yield from _robot(_CLOSED, name, _kr300_loop(estimate))
 
 
 def _kr300_loop(estimate: Estimate) -> SimulationError:

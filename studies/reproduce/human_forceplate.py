@@ -7,8 +7,11 @@ measured component, in world axes with moments about the origin, as in the plate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,9 +33,9 @@ from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.signals.manifold import resample_poses
 from dynid.signals.settings import Signals, prepare
-from studies.reproduce.study import Figure, data_folder, number
+from studies.reproduce.study import Figure, data_folder, kept_figures, number
 
-__all__ = ["Halves", "bridged", "errors", "figures", "full_figures", "identified", "person", "world_wrench"]
+__all__ = ["Halves", "bridged", "errors", "figures", "identified", "person", "world_wrench"]
 
 Array = NDArray[np.float64]
 
@@ -150,34 +153,44 @@ def identified(
     )
 
 
-def figures() -> Iterator[Figure]:
-    part = person()
-    estimate = identified(part)
-    yield from _predictions(part, estimate)
-    yield from _horizontal(part, estimate)
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """Errors of the identified body on unseen motion; `full`: with the variants of the study too."""
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {
+        "predictions": lambda: _predictions(person(), _estimate()),
+        "horizontal force": lambda: _horizontal(person(), _estimate()),
+    }
+    if full:
+        sections |= {name: partial(_variant, name) for name in _VARIANTS}
+    yield from kept_figures("human-forceplate", sections, folder)
 
 
-def full_figures() -> Iterator[Figure]:
-    """Also the entropic metric, symmetry, other low-pass filters, half of the time held out, and repeated poses."""
-    yield from figures()
-    part = person()
-    wide, steep = replace(_SIGNALS, cutoff=3.0), replace(_SIGNALS, order=4)
-    for name, case, options in (
-        ("entropic metric", part, {"metric": "entropic"}),
-        ("symmetric body", part, {"mirror": True}),
-        ("3 Hz", part, {"signals": wide}),
-        ("steeper low-pass, order 4", part, {"signals": steep}),
-        ("second half held out", person(0.5), {}),
-        ("repeated poses left in", person(bridge=False), {}),
-    ):
-        signals = options.get("signals", _SIGNALS)
-        found = standard(identified(case, **options))
-        before = errors(case.robot, case.robot.parameters, case.test, signals=signals)  # type: ignore[arg-type]
-        after = errors(case.robot, found, case.test, case.offset, signals)  # type: ignore[arg-type]
-        ratio = float(np.mean(after / before))
-        section = f"{_SECTION}: {name}"
-        yield _lower("mean of the errors", float(before.mean()), float(after.mean()), 0.0, section)
-        yield _lower("mean of the ratios", 1.0, ratio, 0.0, section)
+@cache
+def _estimate() -> Estimate:
+    return identified(person())
+
+
+# Arguments of the recording and of the identification: also the entropic metric, symmetry, other low-pass filters, half
+# of the time held out, and repeated poses.
+_VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "entropic metric": ({}, {"metric": "entropic"}),
+    "symmetric body": ({}, {"mirror": True}),
+    "3 Hz": ({}, {"signals": replace(_SIGNALS, cutoff=3.0)}),
+    "steeper low-pass, order 4": ({}, {"signals": replace(_SIGNALS, order=4)}),
+    "second half held out": ({"held_out": 0.5}, {}),
+    "repeated poses left in": ({"bridge": False}, {}),
+}
+
+
+def _variant(name: str) -> Iterator[Figure]:
+    """Errors with one choice of the study changed."""
+    given, options = _VARIANTS[name]
+    case, signals = person(**given), options.get("signals", _SIGNALS)
+    found = standard(identified(case, **options))
+    before = errors(case.robot, case.robot.parameters, case.test, signals=signals)
+    after = errors(case.robot, found, case.test, case.offset, signals)
+    section = f"{_SECTION}: {name}"
+    yield _lower("mean of the errors", float(before.mean()), float(after.mean()), 0.0, section)
+    yield _lower("mean of the ratios", 1.0, float(np.mean(after / before)), 0.0, section)
 
 
 def _predictions(part: Halves, estimate: Estimate) -> Iterator[Figure]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import observe
 from dynid.identification.pipeline import identify
@@ -27,7 +27,7 @@ from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.analytic_plants import Path, bodies, moved, prior_of, recorded, with_typical_drives
 from studies.reproduce.coverage import LEVEL, true_values
-from studies.reproduce.study import Figure, finished_rows
+from studies.reproduce.study import Figure, finished_rows, rows_file
 
 __all__ = ["CELLS", "METHODS", "RECORD", "RMS", "Cell", "banded", "decided", "figures", "one_run"]
 
@@ -143,14 +143,12 @@ def decided(estimate: Estimate, recording: Recording, values: Array) -> NDArray[
     return np.asarray((std < np.maximum(_IDENTIFIED * np.abs(values), typical)) & np.isfinite(estimate.std))
 
 
-def figures(full: bool = False, half: str | None = None, folder: FilePath | None = None) -> Iterator[Figure]:
+def figures(full: bool = False, folder: FilePath | None = None) -> Iterator[Figure]:
     """Coverage of a few cells, or of all of them with `full`; `folder` keeps finished runs."""
-    if half is not None:
-        raise DataError("the cells of the intervals have no halves")
     robot, lengths, noise, visible = _FEW_CELLS
     few = [c for c in CELLS if c.robot == robot and c.length in lengths and c.noise == noise and c.visible in visible]
     tasks = {f"{c}, run {k}": (c, k) for c in (CELLS if full else few) for k in range(RUNS[c.robot] if full else _FEW)}
-    rows = finished_rows("intervals", one_run, tasks, folder and folder / "intervals.jsonl", -1 if full else 1)
+    rows = finished_rows("intervals", one_run, tasks, rows_file("intervals", folder), -1 if full else 1)
     for robot in dict.fromkeys(row["robot"] for row in rows):
         yield from _robot(robot, [row for row in rows if row["robot"] == robot], full)
 

@@ -36,7 +36,7 @@ from dynid.simulation.controller_identification import identify_controller
 from dynid.simulation.engine import simulate
 from dynid.simulation.laws import LinearController, pd
 from studies.reproduce.robot_cases import CASES, KR300_PRESSURE
-from studies.reproduce.study import Figure, data_folder
+from studies.reproduce.study import Figure, data_folder, finished_rows, kept_figures, rows_file
 
 __all__ = ["METHODS", "KR300Data", "estimates", "figures", "load_kr300"]
 
@@ -147,27 +147,41 @@ def estimates(experiment: Experiment) -> dict[str, Estimate]:
     return plain | {m: estimate_closed_loop(experiment, m, start=start) for m in _SIMULATING}
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Torques explained by the controller, motion of the simulated loop, and errors on held-out runs."""
     data = load_kr300()
-    yield from _controller_figures(data)
-    errors: dict[str, list[Array]] = {m: [] for m in (*METHODS, _SHADOW)}
-    histories: list[Estimate] = []
-    for train, test in _ROTATIONS:
-        experiment = data.experiment(train)
-        found = estimates(experiment)
-        if test == "C":
-            yield from _loop_figures(experiment, found["pc-iv"])
+    yield from kept_figures("kr300", {"controller": lambda: _controller_figures(data)}, folder)
+    tasks = {f"run {test} held out": (data, train, test) for train, test in _ROTATIONS}
+    rows = finished_rows("kr300", _rotation, tasks, rows_file("kr300", folder), workers=1)
+    for row, (train, test) in zip(rows, _ROTATIONS, strict=True):
+        yield from (Figure(**values) for values in row["loop"])
         section = f"Torque error of run {test}, % per joint, identified from {' and '.join(train)}"
-        for method, estimate in found.items():
-            errors[method].append(100 * validate(estimate, data.recording(test)).relative)
-            ours, base = errors[method][-1], errors["wls"][-1]
+        base = np.array(row["errors"]["wls"])
+        for method in METHODS:
+            ours = np.array(row["errors"][method])
             shown = f"{_list(ours, 1)}, mean {ours.mean():.1f}"
             yield Figure(section, method, f"wls {_list(base, 1)}", shown, 0.0, 0.0, _RECORD)
-        shadow = estimate_closed_loop(data.shadowing(train), "pc-didim", start=found["feasible"].standard)
-        errors[_SHADOW].append(100 * validate(shadow, data.recording(test)).relative)
-        histories += [found[m] for m in _SIMULATING]
-    yield from _verdicts({m: np.array(e) for m, e in errors.items()}, histories)
+    errors = {method: np.array([row["errors"][method] for row in rows]) for method in (*METHODS, _SHADOW)}
+    yield from _verdicts(errors, [x for row in rows for x in row["histories"]])
+
+
+def _rotation(data: KR300Data, train: str, test: str) -> dict[str, Any]:
+    """Errors of all methods on a held-out run, iterations of the simulating ones, and for one run the loop."""
+    experiment = data.experiment(train)
+    found = estimates(experiment)
+    loop = _loop_figures(experiment, found["pc-iv"]) if test == "C" else ()
+    shadow = estimate_closed_loop(data.shadowing(train), "pc-didim", start=found["feasible"].standard)
+    return {
+        "loop": [vars(figure) for figure in loop],
+        "errors": {
+            method: (100 * validate(estimate, data.recording(test)).relative).tolist()
+            for method, estimate in (found | {_SHADOW: shadow}).items()
+        },
+        "histories": [
+            {"method": m, "converged": found[m].converged, "feasible": [r.feasible for r in found[m].history]}
+            for m in _SIMULATING
+        ],
+    }
 
 
 def _controller_figures(data: KR300Data) -> Iterator[Figure]:
@@ -242,7 +256,7 @@ def _loop_figures(experiment: Experiment, estimate: Estimate) -> Iterator[Figure
         yield Figure(section, test.name, test.null, f"p = {test.p_value:.2g}", 0.0, 0.0, _RECORD)
 
 
-def _verdicts(errors: dict[str, Array], histories: list[Estimate]) -> Iterator[Figure]:
+def _verdicts(errors: dict[str, Array], histories: list[dict[str, Any]]) -> Iterator[Figure]:
     section = "Held-out runs, all three in turn"
     for method in [m for m in errors if m != "wls"]:
         for part, joints in _PARTS.items():
@@ -257,14 +271,14 @@ def _verdicts(errors: dict[str, Array], histories: list[Estimate]) -> Iterator[F
                 _WORSE,
                 "wls itself differs by a tenth from one held-out run to the next",
             )
-    counts = [len(e.history) for e in histories]
-    left = sum(not e.converged for e in histories)
+    counts = [len(e["feasible"]) for e in histories]
+    left = sum(not e["converged"] for e in histories)
     shown = f"{len(histories) - left} of {len(histories)} in {min(counts)} to {max(counts)} iterations"
     yield Figure(
         section, "simulating methods that converge", "all", shown, float(left), 0.0, "of at most ten iterations"
     )
-    kept = [r for e in histories if e.method.startswith("pc-") for r in e.history]
-    bad = sum(not r.feasible for r in kept)
+    kept = [x for e in histories if e["method"].startswith("pc-") for x in e["feasible"]]
+    bad = sum(not x for x in kept)
     shown = f"{len(kept) - bad} of {len(kept)}"
     yield Figure(section, "feasible iterates of pc-iv and pc-didim", "all", shown, float(bad), 0.0, "by design")
 

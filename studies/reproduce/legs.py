@@ -7,8 +7,10 @@ the plant, because no motion separates all masses of the legs from that of the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -25,9 +27,9 @@ from studies.reproduce.legs_plant import (
     with_true_forces,
     with_wrong_schedule,
 )
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
-__all__ = ["contacts_of", "figures", "full_figures", "wrong_prior"]
+__all__ = ["contacts_of", "figures", "wrong_prior"]
 
 PAYLOADS = {"quadruped": (0.92, (0.05, 0.02, 0.1)), "biped": (1.8, (0.05, 0.02, 0.25))}
 _MOTIONS = 6  # that are tried
@@ -36,14 +38,14 @@ _CENTER = "5 mm"
 _COVERED = "all leg parameters within 3 standard deviations, but for the 0.3 % that lie outside by chance"
 
 
-def figures() -> Iterator[Figure]:
-    """One run per robot."""
-    yield from _robots((0,))
-
-
-def full_figures() -> Iterator[Figure]:
-    """Five runs per robot."""
-    yield from _robots(range(5))
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """One run per robot, or five."""
+    sections = {
+        f"{kind}, run {seed}": partial(_one, kind, seed)
+        for kind in ("quadruped", "biped")
+        for seed in range(5 if full else 1)
+    }
+    yield from kept_figures("legs", sections, folder)
 
 
 def contacts_of(plant: LegsPlant) -> list[Contact]:
@@ -59,12 +61,6 @@ def wrong_prior(robot: Robot) -> Robot:
     mass, center, tensor = dynid.inertia.inertia_to_com(pi[:10])
     pi[:10] = dynid.inertia.inertia_from_com(0.75 * mass, center + np.array([0.03, -0.02, 0.02]), 0.75 * tensor)
     return robot.with_parameters(pi)
-
-
-def _robots(seeds: Sequence[int]) -> Iterator[Figure]:
-    for kind in ("quadruped", "biped"):
-        for seed in seeds:
-            yield from _one(kind, seed)
 
 
 def _one(kind: str, seed: int) -> Iterator[Figure]:

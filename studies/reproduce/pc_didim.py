@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
 from dynid.identification.covariance import barrier_covariance, base_covariance, shortest_covariance
 from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
@@ -39,13 +38,11 @@ Array = NDArray[np.float64]
 _FEWEST, _QUICK, _MANY = 2, 4, 300
 
 
-def figures(full: bool = False, half: str | None = None, folder: Path | None = None) -> Iterator[Figure]:
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
     """Four runs of every scenario and T7 to T10 left out; `full`: 300 runs as in the paper, and all.
 
     Finished recordings are kept in `folder`.
     """
-    if half is not None:
-        raise DataError("the PC-DIDIM study has no halves")
     runs = _MANY if full else _QUICK
     yield from _ranks()
     main = monte_carlo(scenarios(runs), folder=_part(folder, "scenarios"), progress=say)

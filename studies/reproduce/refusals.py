@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError
 from dynid.identification.pipeline import identify
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -28,7 +28,7 @@ from studies.reproduce.analytic_plants import (
     tree,
     with_typical_drives,
 )
-from studies.reproduce.study import Figure, finished_rows
+from studies.reproduce.study import Figure, finished_rows, rows_file
 
 __all__ = ["Condition", "figures", "judged", "make"]
 
@@ -47,7 +47,7 @@ _CORNERS = (None, 10.0, 2.0)
 # Drive terms of the given robot by turns: those of the plant, fewer, none.
 _FRICTION = ("viscous+coulomb+offset", "viscous+coulomb", "viscous", "none")
 _STROKE = 1.0  # s at one velocity
-_FILE, _RECORD = "refusals.jsonl", "for the record"
+_RECORD = "for the record"
 
 
 def make(seed: int) -> tuple[Robot, Recording, str]:
@@ -110,12 +110,10 @@ def judged(seed: int) -> dict[str, Any]:
     return out
 
 
-def figures(full: bool = False, half: str | None = None, folder: FilePath | None = None) -> Iterator[Figure]:
+def figures(full: bool = False, folder: FilePath | None = None) -> Iterator[Figure]:
     """Recordings that the default refuses and least squares fits, with the messages, then those that both refuse."""
-    if half is not None:
-        raise DataError("the refusals have no halves")
     wanted, rows, fitted = MANY if full else FEW, list[dict[str, Any]](), list[dict[str, Any]]()
-    path = None if folder is None else folder / _FILE
+    path = rows_file("refusals", folder)
     seeds = (s for s in count() if full or JOINTS[s % len(JOINTS)] <= SMALL)
     while len(fitted) < wanted:
         tasks = {str(s): (s,) for s in islice(seeds, wanted - len(fitted))}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dynid.errors import DataError, did_you_mean
 from studies.reproduce import (
     actuators,
@@ -11,7 +9,6 @@ from studies.reproduce import (
     bodies,
     codegen,
     compensated_control,
-    corner,
     coverage,
     drives,
     dynamics,
@@ -48,7 +45,7 @@ from studies.reproduce import (
     verdicts,
     wam,
 )
-from studies.reproduce.study import Figure, Study
+from studies.reproduce.study import Study
 
 __all__ = ["find_study", "studies"]
 
@@ -59,13 +56,14 @@ def studies() -> dict[str, Study]:
         Study("structure", "Counts and groupings of base parameters", structure.figures),
         Study("dynamics", "Torques and mass matrices of the printed models", dynamics.figures),
         Study(
-            "excitation", "Published motions, better designs within the same limits, and an arm in a corner", _motions
+            "excitation",
+            "Published motions, better designs within the same limits, and an arm in a corner",
+            excitation.figures,
         ),
         Study(
             "stacking",
             "TIAGo's motions one after another against a single one of the same length and iterations",
             stacking.figures,
-            full=stacking.full_figures,
         ),
         Study("toolbox-2dof", "The 2-DOF example from random samples", toolbox.figures),
         Study("wam", "Physical feasibility of the WAM's parameters, and their free falls", wam.figures),
@@ -73,18 +71,16 @@ def studies() -> dict[str, Study]:
         Study(
             "iiwa-feasibility", "Physical consistency of the printed parameters of the iiwa", iiwa_feasibility.figures
         ),
-        Study("pc-didim", "A simulated TX40: bias, covariance, tests", pc_didim.figures, cases=pc_didim.figures),
+        Study("pc-didim", "A simulated TX40: bias, covariance, tests", pc_didim.figures),
         Study(
             "actuators",
             "Simulated legs, motors and servos identified from encoders",
             actuators.figures,
-            full=actuators.full_figures,
         ),
         Study(
             "semi-parametric",
             "Simulated arms with learned residual torques",
             semi_parametric.figures,
-            cases=semi_parametric.figures,
         ),
         Study(
             "compensated-control", "Low-gain tracking with stiction, ripple and elasticity", compensated_control.figures
@@ -93,43 +89,36 @@ def studies() -> dict[str, Study]:
             "coverage",
             "95 % intervals of arms simulated by MuJoCo and Pinocchio, with white and autocorrelated torque noise",
             coverage.figures,
-            full=coverage.full_figures,
         ),
         Study(
             "intervals",
             "95 % intervals over a design of robots, lengths, noise and hardly visible terms",
             intervals.figures,
-            cases=intervals.figures,
         ),
         Study(
             "regret",
             "Error of the default on unseen motion against the best of all other methods",
             regret.figures,
-            cases=regret.figures,
         ),
         Study(
             "refusals",
             "Small recordings that weighted least squares fits: does the default fit them?",
             refusals.figures,
-            cases=refusals.figures,
         ),
         Study(
             "extrapolation",
             "Torques at full velocity from recordings at 30 % of it, with friction laws that the model does not have",
             extrapolation.figures,
-            full=extrapolation.full_figures,
         ),
         Study(
             "verdicts",
             "Verdicts on good and spoiled recordings of arms simulated by MuJoCo and Pinocchio",
             verdicts.figures,
-            cases=verdicts.figures,
         ),
         Study(
             "flexible",
             "Flexible joints of known stiffness, from encoders of motors and links or of motors alone",
             flexible.figures,
-            full=flexible.full_figures,
         ),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study(
@@ -137,7 +126,6 @@ def studies() -> dict[str, Study]:
             "A person on a force plate",
             human_forceplate.figures,
             needs_data=True,
-            full=human_forceplate.full_figures,
         ),
         Study("tx40", "The identified TX40 from its motor-side files", tx40.figures, needs_data=True),
         Study("kr300", "The KR300 in closed loop, on held-out runs", kr300.figures, needs_data=True),
@@ -152,27 +140,23 @@ def studies() -> dict[str, Study]:
             "Hobby servos on a known pendulum: friction models on held-out runs",
             servo_friction.figures,
             needs_data=True,
-            full=servo_friction.full_figures,
         ),
         Study(
             "so101",
             "A hobby arm from commands and encoders: signs, servo, backlash, held-out motion",
             so101.figures,
             needs_data=True,
-            full=so101.full_figures,
         ),
         Study("tx40-filters", "The recorded TX40 with good and bad filters", tx40_filters.figures, needs_data=True),
         Study(
             "legs",
             "A quadruped and a biped on the ground: unknown contact forces",
             legs.figures,
-            full=legs.full_figures,
         ),
         Study(
             "fleet",
             "A simulated fleet of 100 arms on 20 dates: drift, payloads, temperature",
             fleet.figures,
-            cases=fleet.figures,
         ),
         Study(
             "fleet-real", "A UR10e over five months and three pendulums as fleets", fleet_real.figures, needs_data=True
@@ -185,7 +169,6 @@ def studies() -> dict[str, Study]:
             "Differences between runs of real machines beside their 95 % intervals",
             between_runs.figures,
             needs_data=True,
-            cases=between_runs.figures,
         ),
         Study("halves", "First against second half of every real recording", halves.figures, needs_data=True),
         Study(
@@ -193,7 +176,6 @@ def studies() -> dict[str, Study]:
             "Total mass and every body of real machines and of ten public arms",
             bodies.figures,
             needs_data=True,
-            cases=bodies.figures,
         ),
         Study(
             "real-verdicts",
@@ -206,11 +188,6 @@ def studies() -> dict[str, Study]:
         Study("feasible-robots", "Feasible estimates of every real robot", feasible_robots.figures, needs_data=True),
     ]
     return {study.name: study for study in found}
-
-
-def _motions() -> Iterator[Figure]:
-    yield from excitation.figures()
-    yield from corner.corner_figures()
 
 
 def find_study(name: str) -> Study:

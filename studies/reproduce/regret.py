@@ -36,7 +36,7 @@ from studies.reproduce.analytic_plants import (
     with_typical_drives,
 )
 from studies.reproduce.cases import MACHINES, machine
-from studies.reproduce.study import Figure, finished_rows, has_data
+from studies.reproduce.study import Figure, finished_rows, has_data, rows_file
 
 __all__ = ["OTHERS", "Case", "designed", "figures", "half_of", "regret", "simulated"]
 
@@ -62,7 +62,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 EQUAL = 0.0005  # differences of the relative error that count as none
 _MEDIAN, _MOST = 1.0, 1.05
 _RATE, _UNSEEN = 500.0, 10.0  # Hz, s
-_FILE, _WORST = "regret.jsonl", 10
+_WORST = 10
 _QUICK = ("two joints", "three joints")
 _NO_TEST = ("tx40, all",)  # everything is for training
 
@@ -171,7 +171,7 @@ def figures(full: bool = False, half: str | None = None, folder: FilePath | None
         raise DataError(f"there is no half '{half}': use {' or '.join(repr(h) for h in halves)}")
     chosen = [h for h in halves if half in (None, h)]
     tasks = {name: arguments for name, arguments in cases(full).items() if half_of(name) in chosen}
-    path = None if folder is None else folder / _FILE
+    path = rows_file("regret", folder)
     rows = finished_rows("regret", compared, tasks, path, workers=-1 if full else 1)
     for which in chosen:
         yield from _half([row for row in rows if half_of(row["name"]) == which], which, full)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from dynid.residual.training import Training
 from dynid.robot.model import Robot
 from studies.reproduce.robot_cases import CASES
 from studies.reproduce.sarcos import sarcos_figures
-from studies.reproduce.study import Figure, data_folder
+from studies.reproduce.study import Figure, data_folder, finished_rows, kept_figures, rows_file
 
 __all__ = ["SPLITS", "Errors", "Split", "errors", "figures"]
 
@@ -182,20 +184,29 @@ def errors(split: Split, plain: bool = True) -> Errors:
     return Errors(names, rigid, _rmse(residual, unseen), alone, tuple(_words(residual, name) for name in names))
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Errors of every joint of every split, and the sums; then the SARCOS arm."""
-    found: dict[str, list[Errors]] = {}
-    for robot, make in SPLITS.items():
-        found[robot] = []
-        for split in make():
-            found[robot].append(errors(split))
-            yield from _split_figures(split, found[robot][-1])
-    yield from _verdicts(found)
-    yield from sarcos_figures()
+    splits = {robot: list(make()) for robot, make in SPLITS.items()}
+    tasks = {split.name: (split,) for some in splits.values() for split in some}
+    rows = finished_rows("residual-robots", _row, tasks, rows_file("residual-robots", folder), workers=1)
+    known = {row["name"]: _errors(row) for row in rows}
+    for name, found in known.items():
+        yield from _split_figures(name, found)
+    yield from _verdicts({robot: [known[split.name] for split in some] for robot, some in splits.items()})
+    yield from kept_figures("residual-robots", {"SARCOS": sarcos_figures}, folder)
 
 
-def _split_figures(split: Split, found: Errors) -> Iterator[Figure]:
-    section = f"{split.name}: rms torque error in N m, held out"
+def _row(split: Split) -> dict[str, Any]:
+    return {name: np.asarray(values).tolist() for name, values in vars(errors(split)).items()}
+
+
+def _errors(row: dict[str, Any]) -> Errors:
+    rigid, both, plain = (np.array(row[name]) for name in ("rigid", "with_residual", "plain"))
+    return Errors(tuple(row["joints"]), rigid, both, plain, tuple(row["learned"]))
+
+
+def _split_figures(name: str, found: Errors) -> Iterator[Figure]:
+    section = f"{name}: rms torque error in N m, held out"
     for i, joint in enumerate(found.joints):
         ratio = float(found.ratio[i])
         yield Figure(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +15,9 @@ from dynid.identification.pipeline import identify
 from dynid.identification.validation import validate
 from dynid.recording.recording import Recording
 from dynid.signals.settings import Signals
-from studies.reproduce.robot_cases import CASES, Case
+from studies.reproduce.robot_cases import CASES
 from studies.reproduce.robot_models import model_figures
-from studies.reproduce.study import Figure, published
+from studies.reproduce.study import Figure, kept_figures, published
 
 __all__ = ["Known", "figures", "known_figures"]
 
@@ -66,15 +68,15 @@ class Known:
         return 0.5 if isinstance(value, int) else 0.05
 
 
-def figures() -> Iterator[Figure]:
+def figures(folder: Path | None = None) -> Iterator[Figure]:
     """Errors of every robot, on training and held-out data, against known figures.
 
     The mean over the joints of a robot has a tolerance; single joints are for the record. A known figure is the optimum
     of ordinary least squares over all joints together, and no other weighting can be better on each of them.
     """
     known = known_figures()
-    for key, make in CASES.items():
-        yield from _robot_figures(known[key], make())
+    sections = {key: partial(_robot_figures, known[key], key) for key in CASES}
+    yield from kept_figures("robots", sections, folder)
 
 
 def known_figures() -> dict[str, Known]:
@@ -82,7 +84,8 @@ def known_figures() -> dict[str, Known]:
     return {key: Known(**entries) for key, entries in published("robots").items()}
 
 
-def _robot_figures(known: Known, case: Case) -> Iterator[Figure]:
+def _robot_figures(known: Known, key: str) -> Iterator[Figure]:
+    case = CASES[key]()
     estimate = identify(case.robot, case.train, "wls")
     plain = identify(case.robot, case.train, "ols", signals=replace(known.signals, min_velocity=0.0))
     cutoffs = sorted({f"{c:.3g}" for c in estimate.cutoffs if c is not None}, key=float)

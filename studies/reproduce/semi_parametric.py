@@ -6,15 +6,15 @@ and most errors are not. Values are compared where they are printed, orders wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.controllers import bandwidth
-from dynid.errors import DataError
 from dynid.excitation.basis import Fourier, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.excitation import Excitation
@@ -38,7 +38,7 @@ from studies.reproduce.semi_parametric_designs import (
     unseen_motions,
 )
 from studies.reproduce.semi_parametric_learned import fallback_figures, kernel_figures, learned, own, table_figures
-from studies.reproduce.study import Figure, number, published
+from studies.reproduce.study import Figure, kept_figures, number, published
 
 __all__ = ["MOTIONS", "figures"]
 
@@ -50,31 +50,37 @@ _ROBOTS = {"puma560": "PUMA", "twolink": "two-link"}
 _EXACT, _RECORD = "a count is exact", "for the record"
 
 
-def figures(full: bool = False, half: str | None = None, folder: Path | None = None) -> Iterator[Figure]:
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
     """The two-link and what needs no simulation; `full`: the PUMA too, and Table 5-8 over twenty motions.
 
-    Finished rows of the table are kept in `folder`.
+    Finished parts and rows of the table are kept in `folder`.
     """
-    if half is not None:
-        raise DataError("the semi-parametric study has no halves")
     names = list(_ROBOTS) if full else ["twolink"]
-    yield from _structures()
-    yield from _theorem()
-    yield from _printed_conditions()
-    for name in names:
-        for figure in semiparametric_design_figures(name, BUDGET):
-            yield replace(figure, section=f"T6 {figure.section}")
-    yield from _sizes()
-    yield from _hyperparameters()
-    yield from _bandwidth()
-    yield from friction_figures(names)
+    arms = " and ".join(names)
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {
+        "structures": _structures,
+        "theorem": _theorem,
+        "printed conditions": _printed_conditions,
+        **{f"design, {name}": partial(_design, name) for name in names},
+        "sizes": _sizes,
+        "hyper-parameters": _hyperparameters,
+        "bandwidth": _bandwidth,
+        f"friction, {arms}": lambda: friction_figures(names),
+    }
     if full:
-        yield from _motions()
-        yield from table_figures(MOTIONS, folder)
-    yield from tracking_figures(learned, own, names)
-    yield from kernel_figures()
-    yield from overlay_figures(learned)
-    yield from fallback_figures()
+        sections |= {"motions": _motions, "Table 5-8": lambda: table_figures(MOTIONS, folder)}
+    sections |= {
+        f"tracking, {arms}": lambda: tracking_figures(learned, own, names),
+        "kernels": kernel_figures,
+        "overlays": lambda: overlay_figures(learned),
+        "fallback": fallback_figures,
+    }
+    yield from kept_figures("semi-parametric", sections, folder)
+
+
+def _design(name: str) -> Iterator[Figure]:
+    for figure in semiparametric_design_figures(name, BUDGET):
+        yield replace(figure, section=f"T6 {figure.section}")
 
 
 def _structures() -> Iterator[Figure]:

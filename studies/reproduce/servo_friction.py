@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +18,9 @@ from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.servo_friction_fit import FEETECH, XL330, ServoFit, fit_kinds
 from studies.reproduce.servo_friction_model import KINDS, ServoRun, load_runs, mean_error, packed, simulate_runs
-from studies.reproduce.study import Figure, data_folder
+from studies.reproduce.study import Figure, data_folder, finished_rows, kept_figures, rows_file
 
-__all__ = ["figures", "full_figures", "pendulum_friction", "published_errors"]
+__all__ = ["figures", "pendulum_friction", "published_errors"]
 
 Array = NDArray[np.float64]
 
@@ -41,31 +43,39 @@ _MODELS = (
 )
 # Below this velocity (rad/s) the sign of the velocity from a 12-bit encoder is uncertain.
 _SLOWEST = 0.1
+_FEETECH_RUNS = 4
 
 
-def figures() -> Iterator[Figure]:
-    """One gain held out, friction models fitted to the voltage, and the second servo."""
-    runs = _runs()
-    yield from _held_out(runs, _HELD_OUT)
-    yield from _regression_figures(fit_of_kind(runs))
-    yield from _feetech_figures()
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """One gain held out, friction models fitted to the voltage, and the second servo; `full`: every gain in turn."""
+    if full:
+        yield from _all_gains(rows_file("servo-friction", folder))
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {}
+    if not full:
+        sections["one gain held out"] = lambda: _held_out(_runs(), _HELD_OUT)
+    sections["voltage"] = lambda: _regression_figures(fit_of_kind(_runs()))
+    sections |= {f"Feetech, run {k}": partial(_feetech, k) for k in range(_FEETECH_RUNS)}
+    yield from kept_figures("servo-friction", sections, folder)
 
 
-def full_figures() -> Iterator[Figure]:
+def _all_gains(path: Path | None) -> Iterator[Figure]:
     """Every gain held out in turn."""
     runs = _runs()
-    ours: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    for gain in _GAINS:
-        for kind, error in _errors(runs, gain):
-            ours[kind].append(error)
+    tasks = {f"gain {gain:g} held out": (gain,) for gain in _GAINS}
+    rows = finished_rows("servo-friction", _gain, tasks, path, workers=1)
+    for gain, row in zip(_GAINS, rows, strict=True):
+        for kind in KINDS:
             there = _shown(published_errors(kind, [s for s in runs if s.kp == gain]))
-            yield Figure(f"XL330, gain {gain:g} held out", kind, there, _rad(error), 0.0, 0.0, _RECORD)
+            yield Figure(f"XL330, gain {gain:g} held out", kind, there, _rad(row[kind]), 0.0, 0.0, _RECORD)
     section = "XL330, mean over all gains held out in turn (rad)"
-    for kind, errors in ours.items():
+    for kind in KINDS:
         there = _shown(published_errors(kind, runs))
-        yield Figure(section, kind, there, _rad(float(np.mean(errors))), 0.0, 0.0, _RECORD)
-    yield from _regression_figures(fit_of_kind(runs))
-    yield from _feetech_figures()
+        mean = float(np.mean([row[kind] for row in rows]))
+        yield Figure(section, kind, there, _rad(mean), 0.0, 0.0, _RECORD)
+
+
+def _gain(gain: float) -> dict[str, float]:
+    return dict(_errors(_runs(), gain))
 
 
 def published_errors(kind: str, runs: Sequence[ServoRun], steps: int | None = None) -> dict[str, float]:
@@ -171,15 +181,16 @@ def _regression_figures(simulated: ServoFit) -> Iterator[Figure]:
     yield Figure(section, "friction per load", f"{twice:.3f} by output error", shown, away, 3.0, reason)
 
 
-def _feetech_figures() -> Iterator[Figure]:
+def _feetech(k: int) -> Iterator[Figure]:
+    """Errors on one run of the second servo, fitted to the others."""
     runs = load_runs(data_folder() / _FOLDER / "feetech_raw")
     section = "Feetech STS3250, each of four runs held out: mean absolute position error (rad)"
-    for k, run in enumerate(runs):
-        fits = fit_kinds([s for i, s in enumerate(runs) if i != k], FEETECH, _FEETECH_KINDS, random_starts=0)
-        seen = [f"{f.errors(runs[:k] + runs[k + 1 :], FEETECH.drive).mean():.4f}" for f in fits.values()]
-        held = [f"{f.errors([run], FEETECH.drive)[0]:.4f}" for f in fits.values()]
-        words = f"{run.trajectory}: {', '.join(_FEETECH_KINDS)}"
-        yield Figure(section, words, f"on the other three {', '.join(seen)}", ", ".join(held), 0.0, 0.0, _RECORD)
+    others, run = runs[:k] + runs[k + 1 :], runs[k]
+    fits = fit_kinds(others, FEETECH, _FEETECH_KINDS, random_starts=0)
+    seen = [f"{f.errors(others, FEETECH.drive).mean():.4f}" for f in fits.values()]
+    held = [f"{f.errors([run], FEETECH.drive)[0]:.4f}" for f in fits.values()]
+    words = f"{run.trajectory}: {', '.join(_FEETECH_KINDS)}"
+    yield Figure(section, words, f"on the other three {', '.join(seen)}", ", ".join(held), 0.0, 0.0, _RECORD)
 
 
 def _shown(errors: dict[str, float]) -> str:

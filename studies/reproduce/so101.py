@@ -6,8 +6,9 @@ five servos are alike, so they share stiffness, armature and delay; damping and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,9 @@ from studies.reproduce.so101_data import (
     so101_recording,
     so101_robot,
 )
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, kept_figures
 
-__all__ = ["CANDIDATES", "CHOSEN", "figures", "fitted_to", "full_figures", "identified", "joint_signs"]
+__all__ = ["CANDIDATES", "CHOSEN", "figures", "fitted_to", "identified", "joint_signs"]
 
 Array = NDArray[np.float64]
 
@@ -46,28 +47,32 @@ CANDIDATES: Mapping[str, Mapping[str, str]] = {
 CHOSEN = "friction and delay"
 
 
-def figures() -> Iterator[Figure]:
-    """Signs, identified servo, errors on held-out motion, and backlash."""
-    yield from _sign_figures(joint_signs())
-    found = identified()
-    yield from _value_figures(found)
-    yield from _held_out_figures(found)
-    yield from _backlash_figures(found)
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """Signs, identified servo, errors on held-out motion, and backlash.
+
+    `full`: also other choices of the unknowns by cross-validation over the fitted runs.
+    """
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {
+        "signs": lambda: _sign_figures(joint_signs()),
+        "values": lambda: _value_figures(identified()),
+        "held out": lambda: _held_out_figures(identified()),
+        "backlash": lambda: _backlash_figures(identified()),
+    }
+    if full:
+        sections |= {f"unknowns {name}": partial(_candidate, name) for name in CANDIDATES}
+    yield from kept_figures("so101", sections, folder)
 
 
-def full_figures() -> Iterator[Figure]:
-    """The same, and other choices of the unknowns by cross-validation over the fitted runs."""
-    yield from figures()
+def _candidate(name: str) -> Iterator[Figure]:
+    """Errors of each fitted run with some unknowns, which the other two runs show."""
     section = "Mean position error (mrad) of each fitted run, simulated with what the other two show"
-    runs = fitted_recording().runs
-    for name, unknown in CANDIDATES.items():
-        errors = []
-        for k, run in enumerate(runs):
-            found = fitted_to(Recording(JOINTS, runs[:k] + runs[k + 1 :]), unknown)
-            errors.append(position_errors(found.robot, found.law, Recording(JOINTS, (run,)), step=STEP).rms)
-            yield Figure(section, f"{name}: {run.name}", "", f"{1e3 * errors[-1].mean():.2f}", 0.0, 0.0, _RECORD)
-        mark = f"{name}{' (chosen)' if name == CHOSEN else ''}: mean"
-        yield Figure(section, mark, "", f"{1e3 * np.mean(errors):.2f}", 0.0, 0.0, _RECORD)
+    runs, errors = fitted_recording().runs, []
+    for k, run in enumerate(runs):
+        found = fitted_to(Recording(JOINTS, runs[:k] + runs[k + 1 :]), CANDIDATES[name])
+        errors.append(position_errors(found.robot, found.law, Recording(JOINTS, (run,)), step=STEP).rms)
+        yield Figure(section, f"{name}: {run.name}", "", f"{1e3 * errors[-1].mean():.2f}", 0.0, 0.0, _RECORD)
+    mark = f"{name}{' (chosen)' if name == CHOSEN else ''}: mean"
+    yield Figure(section, mark, "", f"{1e3 * np.mean(errors):.2f}", 0.0, 0.0, _RECORD)
 
 
 @cache

@@ -10,9 +10,10 @@ over iterations and repeats. Those are chosen here, collisions are left out, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ from dynid.excitation.information import Information, earlier_information
 from dynid.excitation.stacking import ExcitationStack, StackEnd, stack_excitations
 from dynid.robot.model import Robot
 from studies.reproduce.arms import Arm
-from studies.reproduce.study import Figure, number
+from studies.reproduce.study import Figure, finished_rows, kept_figures, number, rows_file
 
-__all__ = ["Pair", "equality_figures", "figures", "full_figures", "paired"]
+__all__ = ["Pair", "equality_figures", "figures", "paired"]
 
 Array = NDArray[np.float64]
 
@@ -67,17 +68,15 @@ class Pair:
         return float(np.exp(np.mean(np.log(getattr(self, other) / self.stacked))))
 
 
-def figures(seeds: int = 2) -> Iterator[Figure]:
-    """Equalities, the course of figure 3.21, and the comparison for a few seeds."""
-    yield from equality_figures(TIAGO.robot)
-    yield from _course()
+def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
+    """Equalities, the course of figure 3.21, and the comparison for two seeds, or for 20."""
+    sections: dict[str, Callable[[], Iterator[Figure]]] = {
+        "equalities": partial(equality_figures, TIAGO.robot),
+        "course": _course,
+    }
+    yield from kept_figures("stacking", sections, folder)
     for criterion in ("d", "cond"):
-        yield from _comparison(criterion, seeds)
-
-
-def full_figures() -> Iterator[Figure]:
-    """The same with 20 seeds."""
-    yield from figures(20)
+        yield from _comparison(criterion, 20 if full else 2, rows_file("stacking", folder))
 
 
 def equality_figures(robot: Robot) -> Iterator[Figure]:
@@ -118,12 +117,14 @@ def _course() -> Iterator[Figure]:
     yield Figure(section, "end", "change below 0.05", found.reason, ended, 0.0, f"at most {_MOST} motions here")
 
 
-def _comparison(criterion: str, seeds: int) -> Iterator[Figure]:
+def _comparison(criterion: str, seeds: int, path: Path | None) -> Iterator[Figure]:
     """Four motions one after another against one of the same length, segments and iterations."""
     whole = _MOTIONS * _SECONDS
     lengths = f"{_MOTIONS} motions of {_SECONDS:g} s against one of {whole:g} s"
     section = f"TIAGo, {lengths}, criterion {criterion}, {seeds} seeds"
-    pairs = [paired(TIAGO.robot, criterion, seed) for seed in range(seeds)]
+    tasks = {f"criterion {criterion}, seed {seed}": (criterion, seed) for seed in range(seeds)}
+    rows = finished_rows(f"stacking, criterion {criterion}", _paired, tasks, path, workers=1)
+    pairs = [Pair(*(np.array(row[field.name]) for field in fields(Pair))) for row in rows]
     repeated, ratios = (np.array([pair.ratio(other) for pair in pairs]) for other in ("repeated", "single"))
     stacked, single = (np.array([getattr(p, name) for p in pairs]) for name in ("stacked", "single"))
     error, other = (np.array([getattr(p, f"{name}_error") for p in pairs]) for name in ("stacked", "single"))
@@ -154,7 +155,11 @@ def _rms_ratio(stacked: Array, single: Array) -> float:
     return float(np.exp(np.mean(np.log(rms[0] / rms[1]))))
 
 
-@cache
+def _paired(criterion: str, seed: int) -> dict[str, Any]:
+    """Both designs of a seed for TIAGo, as a row."""
+    return {name: values.tolist() for name, values in vars(paired(TIAGO.robot, criterion, seed)).items()}
+
+
 def paired(robot: Robot, criterion: str, seed: int) -> Pair:
     """Both designs of a seed, with the same iterations in all."""
     single = _single(robot, _MOTIONS, criterion, seed)

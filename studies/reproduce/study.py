@@ -7,9 +7,10 @@ import os
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,18 @@ from numpy.typing import ArrayLike
 from dynid.errors import DataError
 from dynid.progress import Progress
 
-__all__ = ["Figure", "Study", "data_folder", "finished_rows", "has_data", "number", "numbers", "published"]
+__all__ = [
+    "Figure",
+    "Study",
+    "data_folder",
+    "finished_rows",
+    "has_data",
+    "kept_figures",
+    "number",
+    "numbers",
+    "published",
+    "rows_file",
+]
 
 
 @dataclass(frozen=True)
@@ -48,16 +60,22 @@ class Figure:
 class Study:
     """A named set of figures from one source or on one subject.
 
-    `needs_data`: it reads real recordings. `full`: a longer form with more runs, if there is one. `cases`: of a study
-    over many cases, the figures of the longer form or not, of one half or both, with a folder for finished cases.
+    `run` may take some of three options: `full` for a longer form with more runs, `half` for one half of the cases, and
+    `folder` to keep what is finished and to continue there. `needs_data`: it reads real recordings.
     """
 
     name: str
     title: str
-    run: Callable[[], Iterator[Figure]]
+    run: Callable[..., Iterator[Figure]]
     needs_data: bool = False
-    full: Callable[[], Iterator[Figure]] | None = None
-    cases: Callable[[bool, str | None, Path | None], Iterator[Figure]] | None = None
+
+    def takes(self, option: str) -> bool:
+        """Whether the study has an option: full, half or folder."""
+        return option in signature(self.run).parameters
+
+    def figures(self, **options: object) -> Iterator[Figure]:
+        """All figures; options that the study does not have are left out."""
+        return self.run(**{name: value for name, value in options.items() if self.takes(name)})
 
 
 def _folder() -> Path:
@@ -104,20 +122,72 @@ def finished_rows(
     path: Path | None,
     workers: int,
 ) -> list[dict[str, Any]]:
-    """Row `work(*arguments)` of every named task; rows are kept as lines of JSON in `path`, and not made again."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.is_file() else []
-    done = {row["name"]: row for row in map(json.loads, lines)}
-    missing, started = [name for name in tasks if name not in done], time.perf_counter()
-    jobs = (delayed(_named)(name, work, tasks[name]) for name in missing)
-    for count, row in enumerate(Parallel(n_jobs=workers, return_as="generator_unordered")(jobs), start=1):
-        done[row["name"]] = row
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-        left = (time.perf_counter() - started) * (len(missing) / count - 1)
-        print(f"dynid: {Progress(f'{what}: {count}/{len(missing)}', count / len(missing), left)}", file=sys.stderr)
-    return [done[name] for name in tasks]
+    """Row `work(*arguments)` of every named task; rows are kept as lines of JSON in `path`, and not made again.
+
+    A name says all that its row depends on: tasks of the short and of the full form have the same only for the same
+    work.
+    """
+    kept = _Rows(what, tasks, path)
+    jobs = (delayed(_named)(name, work, tasks[name]) for name in kept.missing)
+    for row in Parallel(n_jobs=workers, return_as="generator_unordered")(jobs):
+        kept.add(row)
+    return [kept.done[name] for name in tasks]
+
+
+def kept_figures(
+    study: str, sections: Mapping[str, Callable[[], Iterable[Figure]]], folder: Path | None
+) -> Iterator[Figure]:
+    """Figures of all named sections; those of finished sections are kept in `folder`, and not computed again.
+
+    A name says all that its figures depend on, as of `finished_rows`.
+    """
+    kept = _Rows(study, sections, rows_file(study, folder))
+    for name, section in sections.items():
+        if name not in kept.done:
+            kept.add({"name": name, "figures": [vars(figure) for figure in section()]})
+        yield from (Figure(**values) for values in kept.done[name]["figures"])
+
+
+def rows_file(study: str, folder: Path | None) -> Path | None:
+    """The file of a folder in which a study keeps its rows."""
+    return None if folder is None else folder / f"{study}.jsonl"
+
+
+class _Rows:
+    """Rows by name, with a file in which they are kept, if there is one."""
+
+    def __init__(self, what: str, names: Iterable[str], path: Path | None) -> None:
+        self._what, self._path, self._started = what, path, time.perf_counter()
+        self.done = {} if path is None else _read(path)
+        self.missing = [name for name in names if name not in self.done]
+        self._count = 0
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a row, as it will be read again, and show how far the study is."""
+        line = json.dumps(row)
+        self.done[row["name"]] = json.loads(line)
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        self._count += 1
+        count, total = self._count, len(self.missing)
+        left = (time.perf_counter() - self._started) * (total / count - 1)
+        print(f"dynid: {Progress(f'{self._what}: {count}/{total}', count / total, left)}", file=sys.stderr)
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    """Rows of a file by name; a last line whose writing was interrupted is cut off."""
+    if not path.is_file():
+        return {}
+    data = path.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end < len(data):
+        os.truncate(path, end)
+    try:
+        return {row["name"]: row for row in map(json.loads, data[:end].splitlines())}
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"'{path}' does not hold finished parts of a study; give another folder") from error
 
 
 def _named(name: str, work: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:

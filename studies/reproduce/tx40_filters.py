@@ -7,8 +7,11 @@ This loop is not that of the robot; docs/closed-loop-real.md says what can be co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +28,10 @@ from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, finished_rows, rows_file
 from studies.reproduce.tx40 import tx40_recording, tx40_signals
 
-__all__ = ["BAD", "GOOD", "StandIn", "change_in_std", "figures", "noisy", "stand_in"]
+__all__ = ["BAD", "GOOD", "StandIn", "figures", "noisy", "stand_in"]
 
 Array = NDArray[np.float64]
 
@@ -52,6 +55,12 @@ _METHODS = {
 _TABLE_V = {"feasible": (5.1, 4.9, 5.0, 5.4, 7.2, 7.0), "pc-didim": (5.3, 5.1, 5.0, 5.5, 7.1, 7.2)}
 _TABLE_VII = {"feasible": (51.0, 52.0, 49.0, 55.0, 63.0, 63.0), "pc-didim": (11.0, 11.0, 14.0, 14.0, 17.0, 16.0)}
 _POINTS = 3.0
+# Signals, noise (rad) added to the positions, and methods.
+_CASES: dict[str, tuple[Signals, float, Iterable[str]]] = {
+    "good filters": (GOOD, 0.0, _METHODS),
+    "bad filters": (BAD, 0.0, _METHODS),
+    "noise added": (BAD, _NOISE, _TABLE_VII),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,29 +107,52 @@ def noisy(recording: Recording, std: float, seed: int = 0) -> Recording:
     return replace(recording, runs=tuple(runs))
 
 
-def change_in_std(good: Estimate, bad: Estimate) -> Array:
-    """Change of base values with bad filters, in std of the good estimate; values fixed by constraints are left out."""
-    free = good.std > 1e-9 * np.abs(good.beta)
-    return np.asarray(np.abs(bad.beta - good.beta)[free] / good.std[free])
+@dataclass(frozen=True)
+class _Fit:
+    """Base values, their standard deviations, and torque errors in percent per joint."""
+
+    beta: list[float]
+    std: list[float]
+    percent: list[float]
+
+    def change_in_std(self, bad: _Fit) -> Array:
+        """Change of base values with bad filters, in std of these; values fixed by constraints are left out."""
+        good, std = np.array(self.beta), np.array(self.std)
+        free = std > 1e-9 * np.abs(good)
+        return np.asarray(np.abs(np.array(bad.beta) - good)[free] / std[free])
 
 
-def figures() -> Iterator[Figure]:
+@cache
+def _loop(std: float) -> StandIn:
     recording = tx40_recording()
-    loop = stand_in(recording)
-    good = {method: loop.estimate(method, GOOD) for method in _METHODS}
-    bad = {method: loop.estimate(method, BAD) for method in _METHODS}
+    return stand_in(noisy(recording, std) if std else recording)
+
+
+def _row(method: str, signals: Signals, std: float) -> dict[str, Any]:
+    found = _loop(std).estimate(method, signals)
+    return {
+        "beta": found.beta.tolist(), "std": found.std.tolist(), "percent": (100 * found.relative_error).tolist()
+    }  # fmt: skip
+
+
+def figures(folder: Path | None = None) -> Iterator[Figure]:
+    """Torque errors and base values with good and bad filters, and with added noise."""
+    tasks = {f"{kind}, {m}": (m, *given) for kind, (*given, methods) in _CASES.items() for m in methods}
+    rows = finished_rows("tx40-filters", _row, tasks, rows_file("tx40-filters", folder), workers=1)
+    fits = {row["name"]: _Fit(row["beta"], row["std"], row["percent"]) for row in rows}
+    good, bad, louder = ({m: fits[f"{kind}, {m}"] for m in methods} for kind, (*_, methods) in _CASES.items())
     reason = "percentage points: another motion, another day, perhaps another TX40"
     for section, table, found in (
         ("Table V, good filters: 40 Hz, decimated to 10 Hz", _TABLE_V, good),
         ("Table VII, bad filters: 400 Hz, decimated to 100 Hz", _TABLE_VII, bad),
     ):
         for method, published in table.items():
-            for j, (theirs, ours) in enumerate(zip(published, _percent(found[method]), strict=True), start=1):
+            for j, (theirs, ours) in enumerate(zip(published, found[method].percent, strict=True), start=1):
                 yield _error(
                     section, f"{_METHODS[method]}, joint {j}", theirs, ours, abs(ours - theirs), _POINTS, reason
                 )
     section = "Base values, from good filters to bad ones"
-    moved = {method: change_in_std(good[method], bad[method]) for method in _METHODS}
+    moved = {method: good[method].change_in_std(bad[method]) for method in _METHODS}
     for method, change in moved.items():
         shown = f"rms {np.sqrt(np.mean(change**2)):.2f}, largest {change.max():.1f} std"
         if method == "feasible":
@@ -131,19 +163,14 @@ def figures() -> Iterator[Figure]:
                 section, _METHODS[method], "-", shown, float(change.max()), 1.0, "within one standard deviation"
             )
     section = f"Bad filters, noise of {_NOISE:g} rad added to the recorded positions"
-    louder = stand_in(noisy(recording, _NOISE))
-    measured, simulated = (_percent(louder.estimate(method, BAD)) for method in _TABLE_VII)
-    quiet = _percent(bad["pc-didim"])
+    measured, simulated = (louder[method].percent for method in _TABLE_VII)
+    quiet = bad["pc-didim"].percent
     for j, theirs in enumerate(_TABLE_VII["feasible"]):
         name, less = f"PC-IDIM-LS, joint {j + 1}", simulated[j] - measured[j]
         yield _error(section, name, theirs, measured[j], less, 0.0, "larger error than PC-DIDIM")
     for j, theirs in enumerate(_TABLE_VII["pc-didim"]):
         name, apart = f"{_METHODS['pc-didim']}, joint {j + 1}", abs(simulated[j] - quiet[j])
         yield _error(section, name, theirs, simulated[j], apart, 1.0, "one point from that without added noise")
-
-
-def _percent(estimate: Estimate) -> list[float]:
-    return [float(x) for x in 100 * estimate.relative_error]
 
 
 def _error(

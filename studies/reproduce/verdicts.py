@@ -7,8 +7,6 @@ kinds of faults and half of the seeds are held back while limits are set.
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 import zlib
 from collections import Counter
@@ -16,10 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from dynid.assessment.causes.cause import CauseCode
@@ -29,8 +26,7 @@ from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError, DynidError
 from dynid.identification.pipeline import identify
-from dynid.progress import Progress
-from studies.reproduce.study import Figure
+from studies.reproduce.study import Figure, finished_rows, rows_file
 from studies.reproduce.verdict_advice import error_by_advice, unseen_error
 from studies.reproduce.verdict_causes import INVISIBLE, RIGHT_CAUSES, named_codes
 from studies.reproduce.verdict_faults import Fault, make_case
@@ -48,7 +44,6 @@ SMALL_EFFECT = 0.02  # on predicted torque
 NAMED, TRUSTED = 0.8, 0.95
 # Kinds that scale the torque of a joint.
 _SCALED = (Fault.TORQUE_GAIN, Fault.TORQUE_ASYMMETRIC, Fault.TORQUE_NONLINEAR)
-_FILE = "verdicts.jsonl"
 _LAGS = frozenset({CauseCode.DELAY, CauseCode.LOW_PASS})
 # Stated probabilities are compared with how often they are right in these classes.
 _CLASSES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -174,42 +169,19 @@ def collected(seeds: Sequence[int], halves: Sequence[Half], folder: Path | None,
     plants = {fault: tuple(PLANTS) if fault is Fault.NONE else SPOILED_PLANTS for fault in Fault}
     # Cases of one plant and seed follow each other: they share simulations in the memory of a process.
     wanted = [(p, s, f) for s in seeds for p in PLANTS for f in Fault if p in plants[f] and half_of(f, s) in halves]
-    done = {(o.plant, o.seed, o.fault): o for o in ([] if folder is None else _kept(folder))}
-    missing, started = [key for key in wanted if key not in done], time.perf_counter()
-    tasks = (delayed(judged)(*key) for key in missing)
-    found = Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
-    for count, outcome in enumerate(found, start=1):
-        done[outcome.plant, outcome.seed, outcome.fault] = outcome
-        if folder is not None:
-            _keep(folder, outcome)
-        left = (time.perf_counter() - started) * (len(missing) / count - 1)
-        print(
-            f"dynid: {Progress(f'verdicts: {count}/{len(missing)} cases', count / len(missing), left)}", file=sys.stderr
-        )
-    return [done[key] for key in wanted]
+    tasks = {f"{plant}, seed {seed}, {fault.value}": (plant, seed, fault) for plant, seed, fault in wanted}
+    return [_outcome(row) for row in finished_rows("verdicts", _row, tasks, rows_file("verdicts", folder), workers)]
 
 
-def _kept(folder: Path) -> list[Outcome]:
-    """Outcomes of an earlier call."""
-    path = folder / _FILE
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
-    return [
-        Outcome(
-            **{
-                **row,
-                "fault": Fault(row["fault"]),
-                "named": tuple(row["named"]),
-                "told": tuple(map(tuple, row["told"])),
-            }
-        )
-        for row in rows
-    ]
+def _row(plant: str, seed: int, fault: Fault) -> dict[str, Any]:
+    return asdict(judged(plant, seed, fault))
 
 
-def _keep(folder: Path, outcome: Outcome) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(outcome)) + "\n")
+def _outcome(row: dict[str, Any]) -> Outcome:
+    """The outcome of a row."""
+    given = {name: value for name, value in row.items() if name != "name"}
+    told = tuple(map(tuple, row["told"]))
+    return Outcome(**{**given, "fault": Fault(row["fault"]), "named": tuple(row["named"]), "told": told})
 
 
 def _good(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:

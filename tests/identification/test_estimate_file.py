@@ -31,6 +31,10 @@ def fitted(method: str) -> Estimate:
     return dynid.identify(arm(), record(arm(), (0, 1), noise=0.05), method, signals=EXACT, **options)
 
 
+# Methods that pass over every sample many times.
+FILTERS = ("ekf", "ukf")
+
+
 def assert_same(one: Any, two: Any, where: str) -> None:
     """Equal to the bit and of one type, through dataclasses, tuples and arrays."""
     assert type(one) is type(two), f"{where}: {type(one).__name__} became {type(two).__name__}"
@@ -49,7 +53,9 @@ def assert_same(one: Any, two: Any, where: str) -> None:
         assert one == two, where
 
 
-@pytest.mark.parametrize("method", [*ESTIMATORS, *CLOSED_LOOP])
+@pytest.mark.parametrize(
+    "method", [pytest.param(x, marks=[pytest.mark.slow] * (x in FILTERS)) for x in (*ESTIMATORS, *CLOSED_LOOP)]
+)
 def test_every_field_survives(method: str, tmp_path: Path) -> None:
     """For every method, with its robot, base parameters, covariances, signals and iterations."""
     estimate = fitted(method)

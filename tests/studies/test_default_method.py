@@ -170,6 +170,9 @@ def test_finished_rows_are_not_made_again(tmp_path: FilePath) -> None:
 @pytest.mark.parametrize("name", ["regret", "intervals", "between-runs", "refusals"])
 def test_the_studies_are_registered(name: str) -> None:
     study = find_study(name)
-    assert study.cases is not None
-    with pytest.raises(DataError, match="hal"):
-        next(study.cases(False, "worse", None))
+    assert study.takes("full") and study.takes("folder") and study.takes("half") == (name == "regret")
+
+
+def test_an_unknown_half_is_refused() -> None:
+    with pytest.raises(DataError, match="half"):
+        next(find_study("regret").figures(full=False, half="worse", folder=None))

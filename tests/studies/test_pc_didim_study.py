@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dynid.errors import DataError
 from dynid.montecarlo.study import monte_carlo
 from studies.reproduce import pc_didim, pc_didim_loops
 from studies.reproduce.pc_didim_noise import (
@@ -38,9 +37,8 @@ def _bad(figures: list[Figure]) -> list[Figure]:
 def test_registry_has_both_forms() -> None:
     """A short and a longer form, both of which can be continued; no halves."""
     study = find_study("pc-didim")
-    assert study.run is pc_didim.figures and study.cases is pc_didim.figures and not study.needs_data
-    with pytest.raises(DataError, match="no halves"):
-        next(study.cases(False, "development", None))
+    assert study.run is pc_didim.figures and not study.needs_data
+    assert [option for option in ("full", "half", "folder") if study.takes(option)] == ["full", "folder"]
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -67,7 +65,7 @@ def test_both_forms_ask_for_their_runs(full: bool, monkeypatch: pytest.MonkeyPat
         return SimpleNamespace(summary=lambda _: "")
 
     monkeypatch.setattr(pc_didim, "monte_carlo", run)
-    assert len(list(pc_didim.figures(full, None, tmp_path))) == 4
+    assert len(list(pc_didim.figures(full, tmp_path))) == 4
     assert made == [(300 if full else 4, tmp_path / "scenarios")]
     assert set(asked) == {"grid_figures", "white_figures", *(loops if full else [])}
     assert asked["grid_figures"][0] == ((10,) if full else (2, (PAPER[0],), (PAPER[1],)))

@@ -53,9 +53,8 @@ def _bad(figures: list[Figure]) -> list[Figure]:
 def test_the_study_is_registered() -> None:
     """By name, without recordings, with a longer form that can be continued and no halves."""
     study = find_study("semi-parametric")
-    assert study.run is semi_parametric.figures and study.cases is semi_parametric.figures and not study.needs_data
-    with pytest.raises(DataError, match="no halves"):
-        next(study.cases(False, "development", None))
+    assert study.run is semi_parametric.figures and not study.needs_data
+    assert [option for option in ("full", "half", "folder") if study.takes(option)] == ["full", "folder"]
 
 
 def test_the_longer_form_has_both_arms_and_twenty_motions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -71,7 +70,7 @@ def test_the_longer_form_has_both_arms_and_twenty_motions(monkeypatch: pytest.Mo
         monkeypatch.setattr(semi_parametric, name, noted(name))
     assert not list(semi_parametric.figures())
     assert ("friction_figures", ["twolink"]) in asked and not any(a[0] == "table_figures" for a in asked)
-    assert not list(semi_parametric.figures(True, None, tmp_path))
+    assert not list(semi_parametric.figures(True, tmp_path))
     assert ("table_figures", 20, tmp_path) in asked and ("friction_figures", ["puma560", "twolink"]) in asked
 
 

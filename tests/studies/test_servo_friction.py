@@ -26,7 +26,7 @@ def servo_runs(data: Path) -> list[ServoRun]:
 
 def test_the_study_is_listed_as_one_that_reads_recordings(data: Path) -> None:
     study = find_study("servo-friction")
-    assert study.needs_data and study.full is not None
+    assert study.needs_data and study.takes("full")
 
 
 def test_runs_are_read_on_an_even_clock(servo_runs: list[ServoRun]) -> None:

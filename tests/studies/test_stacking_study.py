@@ -34,6 +34,6 @@ def test_the_robot_is_that_of_the_source() -> None:
 @pytest.mark.slow
 def test_figures_of_two_seeds_are_within_their_bounds() -> None:
     """Two minutes: predicted and simulated errors agree, and the condition number falls as in figure 3.21."""
-    found = list(stacking.figures(2))
+    found = list(stacking.figures())
     assert not [f for f in found if not f.ok]
     assert sum("condition number after motion" in f.name for f in found) >= 1

@@ -139,7 +139,8 @@ def test_finished_cases_are_not_repeated(tmp_path: Path, monkeypatch: pytest.Mon
     done = [outcome(fault, "use with care", tuple(sorted(RIGHT_CAUSES[fault]))) for fault in FAULTS]
     done += [Outcome(plant, 0, Fault.NONE, "good", "trusted", (), 0.01, 0.01, 1.0) for plant in PLANTS]
     done += [Outcome("ur10", 0, fault, "", "trusted", (), 0.1, 0.1, 1.0) for fault in FAULTS]
-    text = "".join(json.dumps(asdict(o)) + "\n" for o in done)
+    rows = [{"name": f"{o.plant}, seed {o.seed}, {o.fault.value}", **asdict(o)} for o in done]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "verdicts.jsonl").write_text(text, encoding="utf-8")
     found = list(figures(half="development", folder=tmp_path))
     assert all(f.ok for f in found if f.section.startswith("good"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,7 @@ from dynid.files import writing_bytes
 from dynid.progress import Progress
 
 if TYPE_CHECKING:
-    from studies.reproduce.study import Figure
+    from studies.reproduce.study import Figure, Study
 
 
 _AFTER_DEMO = (
@@ -91,7 +91,7 @@ def reproduce(
     ] = None,
     as_json: Json = False,
     failed_only: Annotated[bool, typer.Option("--failed-only", help="Print only figures out of tolerance.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="As many runs as the source has (pc-didim).")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The longer form, with more runs or cases.")] = False,
     half: Annotated[
         str | None,
         typer.Option(
@@ -100,7 +100,10 @@ def reproduce(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep finished cases here; a second call does only what is missing."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep finished parts of studies here; a second call of this version does only what is missing.",
+        ),
     ] = None,
     store: Annotated[
         Path | None,
@@ -118,9 +121,7 @@ def reproduce(
     from studies.reproduce.study import has_data
 
     chosen = [find_study(name)] if name else list(studies().values())
-    if (half is not None or folder is not None) and (name is None or chosen[0].cases is None):
-        able = ", ".join(study.name for study in studies().values() if study.cases is not None)
-        raise DynidError(f"--half and --folder belong to studies over many cases: {able}")
+    _check_options(chosen, full=full, half=half, folder=folder)
     if store is not None and half is not None:
         raise DynidError("--store keeps the figures of all cases; leave --half out")
     out: list[dict[str, Any]] = []
@@ -129,12 +130,8 @@ def reproduce(
         if name is None and study.needs_data and not has_data():
             print(f"dynid: {study.name} skipped, the real recordings are not there (DYNID_DATA)", file=sys.stderr)
             continue
-        if full and study.full is None and study.cases is None and name is not None:
-            raise DynidError(f"reproduction '{name}' has no longer form; leave --full out")
         which = study.name if len(chosen) == 1 else f"{study.name}, study {place}/{len(chosen)}"
-        run = study.full if full and study.full is not None else study.run
-        if study.cases is not None:
-            run = partial(study.cases, full, half, folder)
+        run = partial(study.figures, full=full, half=half, folder=folder)
         figures = _figures(run, which, stored_count(study.name, full))
         failures += sum(not f.ok for f in figures)
         if as_json:
@@ -147,6 +144,17 @@ def reproduce(
         print(json.dumps(out, indent=2))
     if failures:
         raise typer.Exit(1)
+
+
+def _check_options(chosen: Sequence[Study], half: str | None, **others: bool | Path | None) -> None:
+    """An option must apply to one of the chosen studies, --half to all of them."""
+    from studies.reproduce.registry import studies
+
+    for option, value in {"half": half, **others}.items():
+        needed = all if option == "half" else any
+        if value and not needed(study.takes(option) for study in chosen):
+            able = ", ".join(study.name for study in studies().values() if study.takes(option))
+            raise DynidError(f"--{option} applies to {able}, named one at a time; leave --{option} out")
 
 
 def _figures(run: Callable[[], Iterator[Figure]], which: str, expected: int) -> list[Figure]:
