@@ -45,7 +45,7 @@ class SolverResult:
     parameters : ndarray, shape (p,)
         Standard parameters, SI units; NaN without a solution.
     cost : float
-        1/2 |W pi - y|^2 plus the weighted distance from the prior, computed from the parameters.
+        Half the sum of squares of W pi - y plus the weighted distance from the prior, computed from the parameters.
     margin : float
         Smallest slack of all constraints, in the unit of each; negative outside.
     seconds : float
@@ -201,7 +201,7 @@ class FitProblem:
         return program
 
     def cost(self, parameters: Array) -> float:
-        """1/2 |R pi - z|^2 plus the weighted distance from the prior.
+        """Half the sum of squares of R pi - z plus the weighted distance from the prior.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class FitProblem:
         Parameters
         ----------
         path : str or Path
-            File to write, usually *.dat-s.
+            File to write, usually with the ending ".dat-s".
 
         Raises
         ------

@@ -26,7 +26,7 @@ class BaselineFit:
     parameters : ndarray, shape (p,)
         Standard parameters, SI units. Whether they are physically consistent depends on the method.
     cost : float
-        1/2 |R pi - z|^2.
+        Half the sum of squares of R pi - z.
     converged : bool
         Whether the method ended at its solution, or at what it takes for one.
     iterations : int
