@@ -42,10 +42,10 @@ def nonlinear_fit(
 ) -> BaselineFit:
     """Least squares where masses and Sylvester's minors are positive, by sequential quadratic programming.
 
-    Mata (2005) and Farhat (2008): minimise the sum of squares of R pi - z where masses and the leading minors of m I are
-    at least `margin`; I is the tensor about the centre of mass, so that links are "semi"-consistent. Unknowns and margin are in
-    units of their typical size. A prior can be added as further rows of R and z. The problem is not convex: the result
-    depends on the start, and constraints may be violated where the method stops early.
+    Mata (2005) and Farhat (2008): minimise the sum of squares of R pi - z where masses and the leading minors of m
+    I are at least `margin`; I is the tensor about the centre of mass, so that links are "semi"-consistent. Unknowns
+    and margin are in units of their typical size. A prior can be added as further rows of R and z. The problem is
+    not convex: the result depends on the start, and constraints may be violated where the method stops early.
 
     Parameters
     ----------
@@ -129,9 +129,9 @@ def physical_fit(
 ) -> BaselineFit:
     """Least squares over mass, centre of mass and tensor about it, with bounds and rules of thumb (Halper 2024).
 
-    Minimise the sum of squares of R pi(mu) - z over mu, in the order of pi, by sequential quadratic programming. Minors
-    of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through R'R, as published, which loses
-    half of the digits.
+    Minimise the sum of squares of R pi(mu) - z over mu, in the order of pi, by sequential quadratic programming.
+    Minors of the tensor are at least `margin`, in units of its typical size. The cost is evaluated through R'R, as
+    published, which loses half of the digits.
 
     Parameters
     ----------
