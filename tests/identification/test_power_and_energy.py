@@ -248,5 +248,5 @@ def test_windows_have_a_length(window: float) -> None:
         identify(arm(), record(arm()), "power", window=0.1)
     with pytest.raises(dynid.DataError, match="shorter than a window"):
         identify(arm(), record(arm()), "energy", signals=EXACT, window=100.0)
-    with pytest.raises(dynid.DataError, match="equations of the energy balance"):
+    with pytest.raises(dynid.DataError, match="rows are left of the energy balance"):
         identify(arm(), record(arm()), "energy", signals=EXACT, window=1.0)

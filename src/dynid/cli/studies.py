@@ -102,7 +102,7 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Keep finished parts of studies here; a second call of this version does only what is missing.",
+            help="Keep finished parts here; a second call of this version does only what is missing.",
         ),
     ] = None,
     store: Annotated[
@@ -195,7 +195,9 @@ def benchmark(
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the work. [one per core]")] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep finished cases here; a second call does only what is missing."),
+        typer.Option(
+            metavar="FOLDER", help="Keep finished parts here; a second call of this version does only what is missing."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the table, robot by robot, into this CSV file.")
