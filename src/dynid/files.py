@@ -36,7 +36,7 @@ def _named(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DynidError(f"cannot write '{path}': {error.strerror or error}") from None
+        raise DynidError(f"cannot write '{path}': {error.strerror or error}", code="not_writable") from None
 
 
 @contextmanager

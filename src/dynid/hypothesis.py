@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, TooFew, UnknownName
 from dynid.markup import HtmlFrame
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def corrected(p_values: ArrayLike, correction: Correction = "holm") -> Array:
     """
     p = np.atleast_1d(np.asarray(p_values, dtype=float))
     if p.ndim != 1 or not p.size or not np.all((p >= 0) & (p <= 1)):
-        raise DataError("p-values must be numbers between 0 and 1")
+        raise InvalidValue("p-values must be numbers between 0 and 1", "p_values")
     # statsmodels offers these too, but collects garbage at every call, which takes longer than most tests here.
     if correction == "none":
         return p
@@ -290,7 +290,9 @@ def corrected(p_values: ArrayLike, correction: Correction = "holm") -> Array:
     if correction == "benjamini-hochberg":
         return np.asarray(scipy.stats.false_discovery_control(p))
     if correction != "holm":
-        raise DataError(f"correction '{correction}' is unknown: use holm, bonferroni, benjamini-hochberg or none")
+        raise UnknownName(
+            f"correction '{correction}' is unknown: use holm, bonferroni, benjamini-hochberg or none", "correction"
+        )
     order = np.argsort(p)
     out = np.empty_like(p)
     out[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
@@ -315,7 +317,7 @@ def chi2_tail(statistic: float, freedom: int) -> tuple[float, str, float]:
 def f_ratio(explained: float, columns: int, rest: float, rows: float) -> tuple[float, str, float]:
     """F test of the sum of squares explained by `columns` against the residual sum with `rows` degrees of freedom."""
     if rows < 1:
-        raise DataError(f"too few independent rows: {rows:.0f} degrees of freedom are left to test {columns} columns")
+        raise TooFew(f"too few independent rows: {rows:.0f} degrees of freedom are left to test {columns} columns")
     if explained == 0:
         return f_tail(0.0, columns, rows)
     return f_tail(explained / columns / (rest / rows) if rest > 0 else np.inf, columns, rows)
@@ -324,5 +326,5 @@ def f_ratio(explained: float, columns: int, rest: float, rows: float) -> tuple[f
 def _checked_level(level: float) -> float:
     """Return a significance level, refusing one outside (0, 1)."""
     if not 0 < level < 1:
-        raise DataError(f"the significance level must lie between 0 and 1, got {level}")
+        raise InvalidValue(f"the significance level must lie between 0 and 1, got {level}", "level")
     return level

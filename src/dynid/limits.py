@@ -70,9 +70,12 @@ def _from(variables: tuple[tuple[str, str], ...]) -> FileLimits:
     given = {}
     for name, text in variables:
         if name not in known:
-            raise DynidError(f"the environment variable {name} is unknown: use {', '.join(known)}")
+            raise DynidError(f"the environment variable {name} is unknown: use {', '.join(known)}", code="unknown_name")
         if not text.isascii() or not text.isdigit() or not 1 <= len(text) <= 18 or int(text) < 1:
-            raise DynidError(f"the environment variable {name} must be a whole number above zero, got '{text:.40}'")
+            raise DynidError(
+                f"the environment variable {name} must be a whole number above zero, got '{text:.40}'",
+                code="invalid_value",
+            )
         given[known[name]] = int(text)
     return FileLimits(**given)
 

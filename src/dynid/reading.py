@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 from xml.parsers import expat
 
-from dynid.errors import DataError, DynidError, ModelError
+from dynid.errors import DamagedFile, DataError, DynidError, ModelError
 from dynid.limits import exceeded, file_limits
 
 __all__ = [
@@ -170,7 +170,10 @@ def parse_xml(data: bytes, file: str) -> ET.Element:
         builder.end(_named(tag))
 
     def entity(name: str, *_: Any) -> None:
-        raise ModelError(f"{file} declares the entity '{name:.60}', and entities are not read: write its text instead")
+        raise ModelError(
+            f"{file} declares the entity '{name:.60}', and entities are not read: write its text instead",
+            code="unsupported",
+        )
 
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, builder.data
     parser.EntityDeclHandler = parser.UnparsedEntityDeclHandler = entity
@@ -178,12 +181,14 @@ def parse_xml(data: bytes, file: str) -> ET.Element:
     try:
         parser.Parse(data, True)
     except (expat.ExpatError, UnicodeError, LookupError, ValueError) as error:
-        raise ModelError(f"{file} is not well-formed XML: {error}") from None
+        raise ModelError(f"{file} is not well-formed XML: {error}", code="file_damaged") from None
     root = builder.close()
     for element in root.iter():
         for value in element.attrib.values():
             if len(value) > _LONGEST_ATTRIBUTE:
-                raise ModelError(f"{file}: an attribute of <{element.tag:.40}> has {len(value)} characters")
+                raise ModelError(
+                    f"an attribute of <{element.tag:.40}> has {len(value)} characters", code="too_large", where=file
+                )
     return root
 
 
@@ -277,7 +282,7 @@ def unpacked(raw: bytes, ending: str, file: str) -> bytes:
         return inflated(raw, PACKED[ending], file)
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, MemoryError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise DataError(f"{file} is damaged or cut off: {reason[0]:.120}") from None
+        raise DamagedFile(f"{file} is damaged or cut off: {reason[0]:.120}") from None
 
 
 def read_npz(path: str | Path) -> dict[str, Any]:

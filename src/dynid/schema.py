@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile
 
 __all__ = ["Count", "Finite", "Flag", "Matrix", "Number", "Stored", "checked", "is_square"]
 
@@ -51,7 +51,7 @@ def checked(schema: type[_Schema], data: Any, message: str) -> _Schema:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         reason = first["msg"].removeprefix("Value error, ")
-        raise DataError(f"{message}: {f'{place}: ' if place else ''}{reason}") from None
+        raise DamagedFile(f"{message}: {f'{place}: ' if place else ''}{reason}") from None
 
 
 def is_square(matrix: Matrix, size: int) -> bool:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.robot.model import Robot
 
 __all__ = ["Chain", "independent_chains"]
@@ -60,7 +60,7 @@ def independent_chains(robot: Robot) -> tuple[Chain, ...]:
         If the robot has closed loops.
     """
     if robot.loops:
-        raise DataError(f"robot '{robot.name}' has closed loops: its actuators cannot be simulated as a tree")
+        raise NotApplicable(f"robot '{robot.name}' has closed loops: its actuators cannot be simulated as a tree")
     found = _CHAINS.get(robot)
     if found is None:
         found = _CHAINS[robot] = _split(robot)

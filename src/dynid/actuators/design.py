@@ -17,7 +17,7 @@ from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.prediction import Predicted, checked_noise, predict, resting
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, Spec, Unknown
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import Infeasible, InvalidShape, InvalidValue, NotApplicable, SimulationFailed, named
 from dynid.files import write_text
 from dynid.markup import HtmlFrame
 from dynid.progress import Progress, ProgressCallback
@@ -299,11 +299,12 @@ def design_chirps(
             progress(Progress(f"simulated a chirp to {highest:g} Hz", (k + 1) / len(pairs)))
     usable = [k for k, x in enumerate(trials) if not x.problem]
     if all(x.diverged for _, x in found):
-        raise DataError("the simulation of every chirp diverges: the law is unstable with the model")
+        raise SimulationFailed("the simulation of every chirp diverges: the law is unstable with the model")
     if not usable:
-        raise DataError(
+        raise Infeasible(
             f"every chirp exceeds a limit, the smallest and slowest too ({trials[0].problem}): give a smaller "
-            "amplitude or another start posture"
+            "amplitude or another start posture",
+            "amplitude",
         )
     best = min(usable, key=lambda k: (np.isinf(trials[k].std).sum(), trials[k].worst))
     command, chosen = found[best]
@@ -340,13 +341,14 @@ def _checked(robot: Robot, law: ActuatorLaw, seconds: float, rate: float) -> tup
     """The robot on a fixed base and the law of its joints, if chirps can be designed for them."""
     law = law.of(robot.coordinates)
     if not law.kp.all():
-        raise DataError(f"joint '{law.joints[int(np.argmin(law.kp))]}' does not follow a chirp: its law has no kp")
+        raise NotApplicable(f"joint '{law.joints[int(np.argmin(law.kp))]}' does not follow a chirp: its law has no kp")
     if not (np.isfinite(rate) and _RESOLVED * rate >= min(_FREQUENCIES)):
-        raise DataError(f"rate must be at least {min(_FREQUENCIES) / _RESOLVED:g} Hz, got {rate:g}")
+        raise InvalidValue(f"{named('rate')} must be at least {min(_FREQUENCIES) / _RESOLVED:g} Hz, got {rate:g}")
     if not _SHORTEST <= seconds <= _MOST_ROWS / rate:
-        raise DataError(
+        raise InvalidValue(
             f"the duration of a chirp at {rate:g} Hz lies between {_SHORTEST:g} and {_MOST_ROWS / rate:g} s, got "
-            f"{seconds:g}"
+            f"{seconds:g}",
+            "seconds",
         )
     return robot.with_base("fixed"), law
 
@@ -355,9 +357,9 @@ def _positive(given: ArrayLike, robot: Robot, name: str) -> Array:
     """One positive number per joint; an infinite one where there is no limit."""
     values = np.asarray(given, dtype=float)
     if values.shape not in ((), (1,), (robot.n,)):
-        raise DataError(f"{name} has one number or {robot.n}, got {values.size}")
+        raise InvalidShape(f"{name} has one number or {robot.n}, got {values.size}", name)
     if not np.all(values > 0) or (name == "amplitude" and not np.isfinite(values).all()):
-        raise DataError(f"{name} must be positive, got {values.min():g}")
+        raise InvalidValue(f"{name} must be positive, got {values.min():g}", name)
     return np.broadcast_to(values, (robot.n,))
 
 
@@ -383,10 +385,12 @@ def _given_posture(robot: Robot, start: ArrayLike) -> Array:
     """A posture within the ranges of the joints."""
     posture = np.asarray(start, dtype=float)
     if posture.shape != (robot.n,):
-        raise DataError(f"the start posture needs {robot.n} positions, got {posture.size}")
+        raise InvalidShape(f"the start posture needs {robot.n} positions, got {posture.size}", "start")
     for name, x, low, high in zip(robot.coordinates, posture, *_ranges(robot), strict=True):
         if not low <= x <= high:
-            raise DataError(f"the start posture of joint '{name}' is {x:g}, outside its range [{low:g}, {high:g}]")
+            raise InvalidValue(
+                f"the start posture of joint '{name}' is {x:g}, outside its range [{low:g}, {high:g}]", "start"
+            )
     return posture
 
 

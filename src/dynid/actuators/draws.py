@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.actuators.law import PER_JOINT, ActuatorLaw
-from dynid.errors import DataError
+from dynid.errors import Duplicate, InvalidShape, InvalidValue, Mismatch, NotFinite
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
@@ -68,15 +68,17 @@ class ParameterDraws:
         values = np.array(self.values, dtype=float)
         count = len(self.names)
         if values.ndim != 2 or values.shape[1] != count or len(values) < 2:
-            raise DataError(f"draws of {count} parameters need at least two rows of {count}, got shape {values.shape}")
+            raise InvalidShape(
+                f"draws of {count} parameters need at least two rows of {count}, got shape {values.shape}", "draws"
+            )
         if not len(self.joints) == len(self.symbols) == len(self.units) == count:
-            raise DataError(f"draws need one joint, symbol and unit for each of {count} parameters")
+            raise InvalidShape(f"draws need one joint, symbol and unit for each of {count} parameters", "draws")
         repeated = {name for name in self.names if self.names.count(name) > 1}
         if repeated:
-            raise DataError(f"two parameters of the draws are named '{min(repeated)}'")
+            raise Duplicate(f"two parameters of the draws are named '{min(repeated)}'", "draws")
         if not np.isfinite(values).all():
             name = self.names[int(np.argmin(np.isfinite(values).all(axis=0)))]
-            raise DataError(f"draws of '{name}' must be finite")
+            raise NotFinite(f"draws of '{name}' must be finite", "draws")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
 
@@ -141,7 +143,7 @@ class ParameterDraws:
         low, high : ndarray, shape (P,)
         """
         if not 0 < level < 1:
-            raise DataError(f"level is a share of the draws between 0 and 1, got {level!r:.40}")
+            raise InvalidValue(f"level is a share of the draws between 0 and 1, got {level!r:.40}", "level")
         low, high = np.quantile(self.values, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return low, high
 
@@ -185,5 +187,5 @@ class ParameterDraws:
         wanted = {f"{symbol}_{j}" for j in ([joint] if joint else robot.coordinates)}
         own = [i for i, x in enumerate(robot.parameter_names) if x in wanted]
         if not own:
-            raise DataError(f"the drawn parameter '{name}' belongs neither to the robot nor to the law")
+            raise Mismatch(f"the drawn parameter '{name}' belongs neither to the robot nor to the law")
         return own, "", []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.unknowns import Unknown
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import UnknownName, did_you_mean
 from dynid.markup import HtmlFrame
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import Fingerprint
@@ -156,7 +156,7 @@ class ActuatorEstimate(HtmlFrame):
         tuple of float
         """
         if label not in self.labels:
-            raise DataError(f"no unknown is named '{label}'{did_you_mean(label, self.labels)}")
+            raise UnknownName(f"no unknown is named '{label}'{did_you_mean(label, self.labels)}", "label")
         k = self.labels.index(label)
         return float(self.values[k]), float(self.std[k])
 

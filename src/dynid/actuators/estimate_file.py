@@ -13,7 +13,7 @@ from pydantic import model_validator
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.law_file import law_from_dict, law_to_dict
 from dynid.actuators.unknowns import Quantity, Unknown
-from dynid.errors import DataError, DynidError
+from dynid.errors import DamagedFile, DynidError, WrongFormat, WrongVersion
 from dynid.files import write_text
 from dynid.identification.estimate_file import json_text, plain_data, read_json
 from dynid.quoting import one_line, toml_key, toml_value
@@ -47,7 +47,7 @@ def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
     elif path.suffix == ".toml":
         write_text(path, _toml(estimate))
     else:
-        raise DataError(f"identified actuators are written as .toml or .json, not '{path.name}'")
+        raise WrongFormat(f"identified actuators are written as .toml or .json, not '{path.name}'")
 
 
 class _StoredUnknown(Stored):
@@ -126,13 +126,13 @@ def load_actuators(path: str | Path) -> ActuatorEstimate:
     """
     data = read_json(path, "saved actuators")
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
-        raise DataError(f"'{path}' does not hold actuators of this version ('{_FORMAT}')")
+        raise WrongVersion(f"'{path}' does not hold actuators of this version ('{_FORMAT}')")
     damaged = f"'{path}' holds damaged actuators"
     stored = checked(_StoredActuators, data, damaged)
     try:
         return _from_stored(stored)
     except (KeyError, TypeError, ValueError, DynidError) as error:
-        raise DataError(f"{damaged}: {error}") from None
+        raise DamagedFile(f"{damaged}: {error}") from None
 
 
 def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log
 from dynid.actuators.rollouts import STEP, Directions, Rollout, Segments, rollout, touched
 from dynid.actuators.unknowns import ParameterSpace, Quantity
-from dynid.errors import DataError
+from dynid.errors import SimulationFailed
 from dynid.robot.model import Robot
 
 __all__ = ["Fitted", "Stage", "fit", "inverse_of", "refit"]
@@ -200,7 +200,7 @@ def fit(
         values, done = point.values, (problem, point, horizon)
         sigma = _sigmas(point, logs)
     if done is None:
-        raise DataError(
+        raise SimulationFailed(
             f"the simulation of robot '{space.robot.name}' under this law diverges: the law is unstable with the "
             "model, or the sign of a joint, the order of the joints or a unit is wrong"
         )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import Mismatch
 from dynid.robot.model import Robot
 from dynid.signals.filters import lowpass
 
@@ -58,9 +58,10 @@ def check_followed(robot: Robot, law: ActuatorLaw, logs: Sequence[Log]) -> None:
     own = {i: float(_correlations(q, r)[i]) for i, (q, r) in found.items()}
     for i, joint in enumerate(law.joints):
         if i in found and own[i] < _AGAINST:
-            raise DataError(
+            raise Mismatch(
                 f"joint '{joint}' moves against its command (correlation {own[i]:.2f}): reverse the sign of its "
-                "positions or of its commands"
+                "positions or of its commands",
+                "sign",
             )
     _check_order(law, found)
     angles = {j.name for j in robot.joints if j.kind != "prismatic"}
@@ -69,7 +70,9 @@ def check_followed(robot: Robot, law: ActuatorLaw, logs: Sequence[Log]) -> None:
         degrees = np.exp(np.abs(np.log(ratio))) * np.pi / 180.0
         if law.joints[i] in angles and own[i] > _SAME and abs(degrees - 1.0) < _DEGREES:
             which, other = ("positions", "commands") if ratio > 1 else ("commands", "positions")
-            raise DataError(f"the {which} of joint '{law.joints[i]}' are in degrees, its {other} in rad: give one unit")
+            raise Mismatch(
+                f"the {which} of joint '{law.joints[i]}' are in degrees, its {other} in rad: give one unit", "units"
+            )
 
 
 def _slow(logs: Sequence[Log], joint: int, cutoff: float, late: Array) -> tuple[Array, Array] | None:
@@ -122,7 +125,7 @@ def _check_order(law: ActuatorLaw, found: dict[int, tuple[Array, Array]]) -> Non
     if better > _ORDER and np.all(np.diag(with_command)[moved] < _OWN):
         i = int(moved[0])
         name, other = (law.joints[joints[k]] for k in (i, order[i]))
-        raise DataError(
+        raise Mismatch(
             f"the positions of joint '{name}' follow the commands of joint '{other}': positions and commands have "
             "different orders of joints"
         )

@@ -28,7 +28,7 @@ from dynid.actuators.unknowns import (
     with_soft_friction,
 )
 from dynid.actuators.validation import simulated_errors
-from dynid.errors import DataError
+from dynid.errors import NotIdentifiable
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -105,7 +105,7 @@ def identify_actuators(
         notes.append(f"the log has gaps: its {len(logs)} stretches between them are simulated apart")
     still = still_joints(law, logs)
     if len(still) == law.n:
-        raise DataError("no joint moves in the log: command motion that shows the actuators, see dynid chirp")
+        raise NotIdentifiable("no joint moves in the log: command motion that shows the actuators, see dynid chirp")
     notes += [f"joint '{x}' does not move in the log: its own unknowns keep the given values" for x in sorted(still)]
     check_followed(robot, law, logs)
     velocity = np.concatenate([x.v for x in logs])

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidShape, InvalidValue, MissingArgument, UnknownName
 
 __all__ = ["ActuatorLaw"]
 
@@ -139,23 +139,28 @@ class ActuatorLaw:
         given = dict(locals())
         names = tuple(joints)
         if isinstance(joints, str) or not names or not all(isinstance(x, str) for x in names):
-            raise DataError("an actuator law needs the names of its joints")
+            raise MissingArgument("an actuator law needs the names of its joints", "joints")
         for field in PER_JOINT:
             object.__setattr__(self, field, _per_joint(field, given[field], names))
         for field, choices in _CHOICES.items():
             if given[field] not in choices:
-                raise DataError(f"{field} of an actuator law is '{choices[0]}' or '{choices[1]}', not {given[field]!r}")
+                raise UnknownName(
+                    f"{field} of an actuator law is '{choices[0]}' or '{choices[1]}', not {given[field]!r}", field
+                )
             object.__setattr__(self, field, given[field])
         if rate is not None and not (isinstance(rate, int | float) and 0 < rate <= _HIGHEST_RATE):
-            raise DataError(
+            raise InvalidValue(
                 f"an actuator law is computed at a positive number of Hz, at most {_HIGHEST_RATE:g}, or None, got "
-                f"{rate!r:.40}"
+                f"{rate!r:.40}",
+                "rate",
             )
         object.__setattr__(self, "rate", None if rate is None else float(rate))
         object.__setattr__(self, "timestep", None if timestep is None else _step(timestep, self.rate))
         object.__setattr__(self, "joints", names)
         if self.friction_lead.min() < -EARLY * (self.timestep or 0.0) - 1e-12:
-            raise DataError(f"friction_lead of an actuator law cannot be {self.friction_lead.min():g} s")
+            raise InvalidValue(
+                f"friction_lead of an actuator law cannot be {self.friction_lead.min():g} s", "friction_lead"
+            )
 
     @property
     def n(self) -> int:
@@ -190,7 +195,9 @@ class ActuatorLaw:
         """
         unknown = [x for x in joints if x not in self.joints]
         if unknown:
-            raise DataError(f"the actuator law has no joint '{unknown[0]}'; its joints are {', '.join(self.joints)}")
+            raise UnknownName(
+                f"the actuator law has no joint '{unknown[0]}'; its joints are {', '.join(self.joints)}", "joints"
+            )
         index = [self.joints.index(x) for x in joints]
         return self.changed(joints=tuple(joints), **{x: getattr(self, x)[index] for x in PER_JOINT})
 
@@ -198,12 +205,18 @@ class ActuatorLaw:
 def _step(timestep: Any, rate: float | None) -> float:
     """The steps of a simulator, of which a whole number makes one of the law."""
     if not (isinstance(timestep, int | float) and 1.0 / _HIGHEST_RATE / 10 <= timestep < np.inf):
-        raise DataError(f"the timestep of a simulator is a positive number of seconds, got {timestep!r:.40}")
+        raise InvalidValue(
+            f"the timestep of a simulator is a positive number of seconds, got {timestep!r:.40}", "timestep"
+        )
     if rate is None:
-        raise DataError("an actuator law with the timestep of a simulator needs its rate too, 1 / timestep or less")
+        raise MissingArgument(
+            "an actuator law with the timestep of a simulator needs its rate too, 1 / timestep or less", "rate"
+        )
     steps = 1.0 / (rate * timestep)
     if round(steps) < 1 or abs(steps - round(steps)) > 1e-3:
-        raise DataError(f"the law is computed at {rate:g} Hz, which a timestep of {timestep:g} s does not divide")
+        raise ConflictingArguments(
+            f"the law is computed at {rate:g} Hz, which a timestep of {timestep:g} s does not divide", "timestep"
+        )
     return float(timestep)
 
 
@@ -212,12 +225,16 @@ def _per_joint(field: str, value: Any, joints: tuple[str, ...]) -> Array:
     try:
         array = np.array(np.broadcast_to(np.asarray(value, dtype=float), (len(joints),)))
     except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{field} of an actuator law needs one number, or one per joint ({len(joints)})") from None
+        raise InvalidShape(
+            f"{field} of an actuator law needs one number, or one per joint ({len(joints)})", field
+        ) from None
     good = (np.abs(array) <= _LARGEST) | ((array == np.inf) & (field in _MAY_BE_INFINITE))
     good &= (array > 0) | ((array == 0) & (field != "no_load_velocity")) | (field in ("bias", "friction_lead"))
     if not good.all():
-        raise DataError(f"{field} of joint '{joints[int(np.argmin(good))]}' cannot be {array[np.argmin(good)]:g}")
+        raise InvalidValue(
+            f"{field} of joint '{joints[int(np.argmin(good))]}' cannot be {array[np.argmin(good)]:g}", field
+        )
     if field == "delay" and array.max() > _LONGEST_DELAY:
-        raise DataError(f"a delay of {array.max():g} s is longer than {_LONGEST_DELAY:g} s")
+        raise InvalidValue(f"a delay of {array.max():g} s is longer than {_LONGEST_DELAY:g} s", "delay")
     array.setflags(write=False)
     return array

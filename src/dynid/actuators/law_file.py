@@ -11,7 +11,20 @@ from typing import Any
 import numpy as np
 
 from dynid.actuators.law import PER_JOINT, ActuatorLaw
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import (
+    DamagedFile,
+    DataError,
+    InvalidType,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    MissingFile,
+    MissingPackage,
+    UnknownName,
+    did_you_mean,
+    named,
+)
 from dynid.patterns import matching_expression
 from dynid.reading import read_toml
 from dynid.robot.mjcf_values import NEEDS_MUJOCO
@@ -45,19 +58,19 @@ def load_law(text: str | Path, joints: Sequence[str]) -> ActuatorLaw:
         try:
             return ActuatorLaw(joints, kp=float(match[1]), kd=float(match[2]))
         except ValueError:
-            raise DataError(f"the law '{given}' needs two numbers, such as pd:20,1.5") from None
+            raise InvalidValue(f"the law '{given}' needs two numbers, such as pd:20,1.5") from None
     if given.startswith("pd:") or not given.endswith(".toml"):
-        raise DataError(f"the law '{given}' is not known: give pd:KP,KD, torque, or a TOML file with kp and kd")
+        raise UnknownName(f"the law '{given}' is not known: give pd:KP,KD, torque, or a TOML file with kp and kd")
     try:
         data = read_toml(given)
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"the law '{given}' cannot be read: {error}") from None
+        raise MissingFile(f"the law '{given}' cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{given} is not a TOML file: {error}") from None
+        raise DamagedFile(f"{given} is not a TOML file: {error}") from None
     try:
         return law_from_dict(data.get("law", data), joints)
     except DataError as error:
-        raise DataError(f"{given}: {error}") from None
+        raise error.at(given) from None
 
 
 def law_of_file(path: str | Path, joints: Sequence[str]) -> ActuatorLaw:
@@ -70,11 +83,11 @@ def law_of_file(path: str | Path, joints: Sequence[str]) -> ActuatorLaw:
         try:
             from dynid.robot.mjcf_compiled import position_servos
         except ImportError:
-            raise DataError(f"the law of '{Path(path).name}' {NEEDS_MUJOCO}") from None
+            raise MissingPackage(f"the law of '{Path(path).name}' {NEEDS_MUJOCO}") from None
         servos = position_servos(Path(path))
     missing = [joint for joint in joints if joint not in servos]
     if missing:
-        raise DataError(
+        raise MissingData(
             f"'{Path(path).name}' has no position actuator on joint '{missing[0]}': give the law as pd:KP,KD or a TOML "
             "file"
         )
@@ -85,16 +98,16 @@ def law_of_file(path: str | Path, joints: Sequence[str]) -> ActuatorLaw:
 def law_from_dict(data: Mapping[str, Any], joints: Sequence[str]) -> ActuatorLaw:
     """A law from plain data, as in a TOML file."""
     if not isinstance(data, Mapping):
-        raise DataError("a law is a table of kp, kd and what else it has")
+        raise InvalidType("a law is a table of kp, kd and what else it has")
     known = (*PER_JOINT, *_SETTINGS)
     for key in data:
         if key not in known and key != "joints":
-            raise DataError(f"a law has no '{key}'{did_you_mean(key, known)}: it has {', '.join(known)}")
+            raise UnknownName(f"a law has no '{key}'{did_you_mean(key, known)}: it has {', '.join(known)}")
     given = data.get("joints", list(joints))
     if not isinstance(given, list) or not all(isinstance(x, str) for x in given):
-        raise DataError("joints of a law are a list of names")
+        raise InvalidType(f"{named('joints')} of a law are a list of names")
     if given != list(joints):
-        raise DataError(f"the law is that of {', '.join(given)}, not of {', '.join(joints)}")
+        raise Mismatch(f"the law is that of {', '.join(given)}, not of {', '.join(joints)}")
     fields = {key: _numbers(key, value, joints) for key, value in data.items() if key in PER_JOINT}
     return ActuatorLaw(joints, **fields, **{key: data[key] for key in _SETTINGS if key in data})
 
@@ -121,13 +134,13 @@ def _numbers(key: str, value: Any, joints: Sequence[str]) -> Any:
         try:
             found = matching_expression(pattern, joints)
         except ValueError as error:
-            raise DataError(f"'{pattern}' of {key} is not a regular expression: {error}") from None
+            raise InvalidValue(f"'{pattern}' of {key} is not a regular expression: {error}", key) from None
         if not found:
-            raise DataError(f"no joint matches '{pattern}' of {key}; the joints are {', '.join(joints)}")
+            raise UnknownName(f"no joint matches '{pattern}' of {key}; the joints are {', '.join(joints)}", key)
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise DataError(f"{key} of '{pattern}' is a number, not {number!r:.40}")
+            raise InvalidType(f"{key} of '{pattern}' is a number, not {number!r:.40}", key)
         out |= dict.fromkeys(found, number)
     missing = [j for j in joints if j not in out]
     if missing:
-        raise DataError(f"{key} says nothing about joint '{missing[0]}'")
+        raise MissingArgument(f"{key} says nothing about joint '{missing[0]}'", key)
     return [out[j] for j in joints]

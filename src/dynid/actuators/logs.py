@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.rollouts import Commands
-from dynid.errors import DataError
+from dynid.errors import Mismatch, MissingArgument, MissingData, NotApplicable, TooFew, keyword
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
@@ -86,7 +86,7 @@ def read_logs(robot: Robot, law: ActuatorLaw, recording: Recording) -> list[Log]
     A run with gaps is several logs: nobody knows what was commanded in between.
     """
     if law.joints != robot.coordinates:
-        raise DataError(
+        raise Mismatch(
             f"the law has the joints {', '.join(law.joints)}, robot '{robot.name}' has {', '.join(robot.coordinates)}: "
             "give them in the same order"
         )
@@ -117,29 +117,32 @@ def _pieces(run: Run) -> list[Run]:
 def _log(robot: Robot, law: ActuatorLaw, given: Run) -> Log:
     controlled = bool(np.any(law.kp > 0) or np.any(law.kd > 0))
     if given.q.shape[1] != robot.n:
-        raise DataError(f"run '{given.name}' has {given.q.shape[1]} joints, robot '{robot.name}' {robot.n}")
+        raise Mismatch(f"run '{given.name}' has {given.q.shape[1]} joints, robot '{robot.name}' {robot.n}")
     if controlled and given.reference is None:
         looks = "; the columns read as velocities are not the derivative of the positions and may be them"
-        raise DataError(
+        raise MissingData(
             f"run '{given.name}' has no commanded positions, without which no actuator can be identified: name their "
-            f"columns, such as columns={{'reference': 'cmd{{i}}'}}{looks if _not_velocities(given) else ''}"
+            f"columns, such as {keyword('columns', {'reference': 'cmd{i}'})}{looks if _not_velocities(given) else ''}",
         )
     if not controlled and given.torque is None:
-        raise DataError(f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques")
+        raise MissingArgument(
+            f"the law has no gains and run '{given.name}' no torques: give kp and kd, or log the torques", "kp"
+        )
     if not controlled and given.torque is not None and is_unsigned(np.gradient(given.q, axis=0), given.torque):
-        raise DataError(
+        raise NotApplicable(
             f"the torques of run '{given.name}' never change their sign although the joints move in both directions: "
             "they are magnitudes, such as unsigned currents; give the commands and the law of the actuators instead"
         )
     if len(given) < _FEWEST:
-        raise DataError(f"run '{given.name}' has {len(given)} rows; at least {_FEWEST} are needed")
+        raise TooFew(f"run '{given.name}' has {len(given)} rows; at least {_FEWEST} are needed")
     run, rate = _even(given)
     if law.rate is not None:
         ratio = law.rate / rate
         if round(ratio) < 1 or abs(ratio / round(ratio) - 1.0) > _RATE:
-            raise DataError(
+            raise Mismatch(
                 f"run '{run.name}' has {rate:.5g} rows per second, the law {law.rate:g}: the rate of the law must be a "
-                "whole multiple; leave it out for a law that acts continuously"
+                "whole multiple; leave it out for a law that acts continuously",
+                "rate",
             )
         rate = law.rate / round(ratio)
     cutoff = min(_ABOVE_BAND * motion_band(run.q, rate), 0.4 * rate)

@@ -11,7 +11,7 @@ from dynid.actuators.bodies import consistent_robot
 from dynid.actuators.draws import ParameterDraws
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.unknowns import SYMBOLS, Quantity, base_of
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 
 __all__ = ["draw_actuators"]
 
@@ -47,7 +47,7 @@ def draw_actuators(estimate: ActuatorEstimate, count: int, *, seed: int = 0) -> 
         If fewer than two draws are wanted.
     """
     if count < 2:
-        raise DataError(f"at least two draws are needed, got {count}")
+        raise InvalidValue(f"at least two draws are needed, got {count}", "count")
     values = _values(estimate, count, seed)
     drawn: list[tuple[str, str, str, str, Array]] = []
     layout = estimate.robot.layout

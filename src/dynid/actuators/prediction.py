@@ -11,7 +11,7 @@ from dynid.actuators.fit import inverse_of
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.rollouts import Commands, Segments, rollout
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Spec, Unknown, parameter_space
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, SimulationFailed
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.threads import one_blas_thread
@@ -85,10 +85,10 @@ def predict_std(
     robot, sizes = robot.with_base("fixed"), checked_noise(noise, robot.n)
     wanted = np.asarray(command, dtype=float)
     if wanted.ndim != 2 or wanted.shape[1] != robot.n or len(wanted) < 2:
-        raise DataError(f"the command needs rows of {robot.n} positions, got shape {wanted.shape}")
+        raise InvalidShape(f"the command needs rows of {robot.n} positions, got shape {wanted.shape}", "command")
     found = predict(robot, law, wanted, rate, unknown, sizes, resting(robot, law, wanted[0], rate))
     if found.diverged:
-        raise DataError("the simulation of this command diverges: the law is unstable with the model")
+        raise SimulationFailed("the simulation of this command diverges: the law is unstable with the model")
     return found.space.unknowns, found.std
 
 
@@ -96,9 +96,9 @@ def checked_noise(noise: ArrayLike, n: int) -> Array:
     """Standard deviations (n,) of the measured positions, positive."""
     sizes = np.asarray(noise, dtype=float)
     if sizes.shape not in ((), (1,), (n,)):
-        raise DataError(f"the noise of the positions is one number or {n}, got {sizes.size}")
+        raise InvalidShape(f"the noise of the positions is one number or {n}, got {sizes.size}", "noise")
     if not np.all((sizes > 0) & np.isfinite(sizes)):
-        raise DataError(f"the noise of the positions must be positive, got {sizes.min():g}")
+        raise InvalidValue(f"the noise of the positions must be positive, got {sizes.min():g}", "noise")
     return np.broadcast_to(sizes, (n,))
 
 
@@ -109,7 +109,7 @@ def resting(robot: Robot, law: ActuatorLaw, posture: Array, rate: float) -> Arra
     start = Segments(np.array([0]), rows - 1, posture[None] - law.bias, np.zeros((1, robot.n)))
     held = rollout(robot, law, commands, start)
     if held.endings[0].ended_early:
-        raise DataError("the simulation of the robot at rest diverges: the law is unstable with the model")
+        raise SimulationFailed("the simulation of the robot at rest diverges: the law is unstable with the model")
     return np.asarray(held.q[0, -1])
 
 

@@ -15,7 +15,15 @@ from dynid.actuators.chains import Chain, independent_chains
 from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.dynamics.batch import as_parameters, for_kernel, run_each, thread_count
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError
+from dynid.errors import (
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    NotApplicable,
+    NotFinite,
+    UnknownName,
+)
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.replay import Ending
@@ -58,10 +66,12 @@ class Commands:
         """Number of rows and of joints."""
         given = [x for x in (self.position, self.velocity, self.torque) if x is not None]
         if not given:
-            raise DataError("commands need positions, velocities or torques")
+            raise MissingArgument("commands need positions, velocities or torques", "commands")
         shapes = {np.shape(x) for x in given}
         if len(shapes) > 1 or len(given[0].shape) != 2:
-            raise DataError(f"commands need arrays of one shape (K, n), got {', '.join(map(str, sorted(shapes)))}")
+            raise InvalidShape(
+                f"commands need arrays of one shape (K, n), got {', '.join(map(str, sorted(shapes)))}", "commands"
+            )
         return int(given[0].shape[0]), int(given[0].shape[1])
 
     @cached_property
@@ -237,10 +247,10 @@ def rollout(
 def _law_of(robot: Robot, law: ActuatorLaw) -> ActuatorLaw:
     """The law of the joints of the robot, in their order."""
     if robot.loops:
-        raise DataError(f"robot '{robot.name}' has closed loops: its actuators cannot be simulated as a tree")
+        raise NotApplicable(f"robot '{robot.name}' has closed loops: its actuators cannot be simulated as a tree")
     custom = [t.name for t in robot.drives if t.function is not None]
     if custom:
-        raise DataError(
+        raise NotApplicable(
             f"drive term '{custom[0]}' is a custom one, which has no derivatives; remove it with robot.without"
         )
     return law if law.joints == robot.coordinates else law.of(robot.coordinates)
@@ -250,18 +260,21 @@ def _checked(robot: Robot, commands: Commands, segments: Segments) -> tuple[Inde
     """Starts, with shapes that fit the robot and the commands."""
     rows, joints = commands.shape
     if joints != robot.n:
-        raise DataError(f"commands have {joints} joints, robot '{robot.name}' has {robot.n}")
+        raise Mismatch(f"commands have {joints} joints, robot '{robot.name}' has {robot.n}", "commands")
     first = np.ascontiguousarray(segments.first, dtype=np.int64)
     q, v = for_kernel(segments.q), for_kernel(segments.v)
     if first.ndim != 1 or not first.size or q.shape != (first.size, robot.n) or v.shape != q.shape:
-        raise DataError(f"segments need rows (S,) and states (S, {robot.n}), got {first.shape}, {q.shape}, {v.shape}")
+        raise InvalidShape(
+            f"segments need rows (S,) and states (S, {robot.n}), got {first.shape}, {q.shape}, {v.shape}", "segments"
+        )
     if segments.length < 1 or first.min() < 0 or first.max() >= rows:
-        raise DataError(
-            f"segments need at least one row after their start and starts within the {rows} rows of the log"
+        raise InvalidValue(
+            f"segments need at least one row after their start and starts within the {rows} rows of the log", "segments"
         )
     if not (np.isfinite(q).all() and np.isfinite(v).all()):
-        raise DataError(
-            f"segment {int(np.argmin(np.isfinite(q + v).all(axis=1)))} starts from a state that is not finite"
+        raise NotFinite(
+            f"segment {int(np.argmin(np.isfinite(q + v).all(axis=1)))} starts from a state that is not finite",
+            "segments",
         )
     return first, q, v
 
@@ -272,16 +285,19 @@ def _clock(law: ActuatorLaw, commands: Commands, step: float | None) -> tuple[An
 
     longest = STEP if step is None else step
     if not (0 < longest < np.inf and 0 < commands.rate < np.inf):
-        raise DataError(f"a rate and a step are positive numbers, got {commands.rate:g} Hz and {longest:g} s")
+        raise InvalidValue(
+            f"a rate and a step are positive numbers, got {commands.rate:g} Hz and {longest:g} s", "rate"
+        )
     if law.rate is None:
         ticks, parts = int(np.ceil(1 / (commands.rate * longest) - _WHOLE)), 1
     else:
         ratio = law.rate / commands.rate
         ticks, parts = round(ratio), int(np.ceil(1 / (law.rate * longest) - _WHOLE))
         if ticks < 1 or abs(ratio - ticks) > _WHOLE * ratio:
-            raise DataError(
+            raise Mismatch(
                 f"the law is computed at {law.rate:g} Hz, which is not a whole multiple of the {commands.rate:g} Hz of "
-                "the log"
+                "the log",
+                "rate",
             )
     if law.timestep is not None:
         parts = round(1 / ((law.rate or commands.rate) * law.timestep))
@@ -297,7 +313,9 @@ def _signal(x: Array | None, shape: tuple[int, int]) -> Array:
         return np.zeros(shape)
     out = for_kernel(x)
     if not np.isfinite(out).all():
-        raise DataError(f"a command is not finite, first in row {int(np.argmin(np.isfinite(out).all(axis=1)))}")
+        raise NotFinite(
+            f"a command is not finite, first in row {int(np.argmin(np.isfinite(out).all(axis=1)))}", "commands"
+        )
     return out
 
 
@@ -345,13 +363,19 @@ def _checked_directions(robot: Robot, directions: Directions | None) -> tuple[Ar
         return np.zeros((0, robot.parameters.size)), {}
     parameters = np.asarray(directions.parameters, dtype=float)
     if parameters.ndim != 2 or parameters.shape[1] != robot.parameters.size:
-        raise DataError(f"directions need {robot.parameters.size} columns of parameters, got shape {parameters.shape}")
+        raise InvalidShape(
+            f"directions need {robot.parameters.size} columns of parameters, got shape {parameters.shape}", "directions"
+        )
     fields = {name: np.asarray(x, dtype=float) for name, x in directions.law.items()}
     for name, x in fields.items():
         if name not in PER_JOINT:
-            raise DataError(f"an actuator law has no field '{name}' per joint: use one of {', '.join(PER_JOINT)}")
+            raise UnknownName(
+                f"an actuator law has no field '{name}' per joint: use one of {', '.join(PER_JOINT)}", "directions"
+            )
         if x.shape != (len(parameters), robot.n):
-            raise DataError(f"changes of {name} need the shape {(len(parameters), robot.n)}, got {x.shape}")
+            raise InvalidShape(
+                f"changes of {name} need the shape {(len(parameters), robot.n)}, got {x.shape}", "directions"
+            )
     return parameters, fields
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
 from dynid.dynamics.functions import gravity_torque
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, NotApplicable, NotIdentifiable
 from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -141,14 +141,14 @@ def check_signs(robot: Robot, law: ActuatorLaw, recording: Recording, *, zero_st
         If commands are missing, a gain is zero, or the model has no weight.
     """
     if not (np.isfinite(zero_std) and zero_std > 0):
-        raise DataError(f"zero_std is a positive number, got {zero_std:g}")
+        raise InvalidValue(f"zero_std is a positive number, got {zero_std:g}", "zero_std")
     if np.any(law.kp == 0):
         joint = law.joints[int(np.argmin(law.kp))]
-        raise DataError(f"joint '{joint}' has no proportional gain: it cannot hold a weight")
+        raise NotApplicable(f"joint '{joint}' has no proportional gain: it cannot hold a weight")
     robot = robot.with_base("fixed")
     problem = _Deflections(robot, law, read_logs(robot, law, recording), zero_std)
     if not problem.loaded.any():
-        raise DataError(f"gravity does not load any joint of robot '{robot.name}' in this log")
+        raise NotIdentifiable(f"gravity does not load any joint of robot '{robot.name}' in this log")
     return problem.solve()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.actuators.law import ActuatorLaw
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import MissingData
 from dynid.robot.model import Robot
 
 __all__ = ["law_of_inertia"]
@@ -38,6 +38,8 @@ def law_of_inertia(robot: Robot) -> ActuatorLaw:
     inertia = np.diagonal(mass_matrix(standing, np.zeros((1, standing.nq)))[0])
     for joint, value in zip(robot.coordinates, inertia, strict=True):
         if not value > 0:
-            raise DataError(f"gains cannot be guessed: '{joint}' has no inertia in the robot file; give --law pd:KP,KD")
+            raise MissingData(
+                f"gains cannot be guessed: '{joint}' has no inertia in the robot file; give --law pd:KP,KD"
+            )
     bandwidth = 2 * np.pi * _BANDWIDTH
     return ActuatorLaw(robot.coordinates, kp=inertia * bandwidth**2, kd=2 * _DAMPING * inertia * bandwidth)

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from dynid.actuators.law import EARLY, ActuatorLaw
 from dynid.actuators.rollouts import Directions
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import (
+    ConflictingArguments,
+    Duplicate,
+    InvalidValue,
+    MissingArgument,
+    NotApplicable,
+    UnknownName,
+    did_you_mean,
+)
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_expression
 from dynid.robot.model import Robot
@@ -249,11 +257,15 @@ def parameter_space(robot: Robot, law: ActuatorLaw, unknown: Spec, velocity: Arr
     """
     chosen = dict(unknown) if isinstance(unknown, Mapping) else dict.fromkeys(unknown, "")
     if isinstance(unknown, str) or not chosen:
-        raise DataError("unknown names at least one quantity, such as ['armature', 'friction', 'delay']")
+        raise MissingArgument(
+            "unknown names at least one quantity, such as ['armature', 'friction', 'delay']", "unknown"
+        )
     unknowns: list[Unknown] = []
     for name, sharing in chosen.items():
         if name not in list(Quantity):
-            raise DataError(f"unknown quantity '{name}'{did_you_mean(name, list(Quantity))}: use {', '.join(Quantity)}")
+            raise UnknownName(
+                f"unknown quantity '{name}'{did_you_mean(name, list(Quantity))}: use {', '.join(Quantity)}", "unknown"
+            )
         quantity = Quantity(name)
         if quantity is not Quantity.BODIES:
             robot = _with_terms(robot, quantity, velocity)
@@ -299,7 +311,9 @@ def _with_terms(robot: Robot, quantity: Quantity, velocity: Array) -> Robot:
             continue
         twins = [t for t in robot.drives if t.shaft == joint and t.symbol in (f"{symbol}p", f"{symbol}n")]
         if twins:
-            raise DataError(f"joint '{joint}' has '{twins[0].symbol}': {quantity} is unknown for symmetric terms only")
+            raise NotApplicable(
+                f"joint '{joint}' has '{twins[0].symbol}': {quantity} is unknown for symmetric terms only", "unknown"
+            )
         fast = float(np.quantile(np.abs(velocity[:, k]), 0.95))
         options = {"velocity": max(_STRIBECK_SHARE * fast, 1e-3)} if symbol == "fs" else {}
         added.append(robot.joint_term(k, symbol, 0.0, **options))
@@ -319,12 +333,12 @@ def _groups(robot: Robot, sharing: str | Sequence[str], name: str) -> list[tuple
         try:
             found = tuple(matching_expression(pattern, joints))
         except ValueError as error:
-            raise DataError(f"'{pattern}' for {name} is not a regular expression: {error}") from None
+            raise InvalidValue(f"'{pattern}' for {name} is not a regular expression: {error}", name) from None
         if not found:
-            raise DataError(f"no joint matches '{pattern}' for {name}; the joints are {', '.join(joints)}")
+            raise UnknownName(f"no joint matches '{pattern}' for {name}; the joints are {', '.join(joints)}", name)
         twice = seen.intersection(found)
         if twice:
-            raise DataError(f"joint '{min(twice)}' is in two groups of {name}")
+            raise Duplicate(f"joint '{min(twice)}' is in two groups of {name}", name)
         seen.update(found)
         groups.append((pattern, found))
     return groups
@@ -350,9 +364,10 @@ def _with_bodies(unknown: Unknown, base: BaseParameters) -> Unknown:
     """The unknown, with its combination where a base parameter groups it with parameters of bodies."""
     found = {name: text for name, text in _combinations(base).items() if name in unknown.parameters}
     if found and len(unknown.parameters) > 1:
-        raise DataError(
+        raise ConflictingArguments(
             f"{unknown.label}: motion shows '{next(iter(found))}' together with the bodies only, so joints cannot "
-            f"share it while the bodies are unknown; let {unknown.quantity} be per joint"
+            f"share it while the bodies are unknown; let {unknown.quantity} be per joint",
+            "unknown",
         )
     return replace(unknown, expression=next(iter(found.values()), ""))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.errors import DataError
+from dynid.errors import Mismatch, MissingData, NotApplicable, SimulationFailed
 from dynid.plotting.labels import axis_label, signal_label
 from dynid.plotting.style import LIMIT, MEASURED, PALETTE, PREDICTED, RESIDUAL, axes_of, look_of, shared_legend, styled
 from dynid.plotting.traces import TIME, chosen_joints, legend_above
@@ -57,9 +57,9 @@ def draw_finding(finding: Finding, recording: Recording, robot: Robot | None, ax
     """As `Finding.plot`."""
     run = next((r for r in recording.runs if r.name == finding.run), None)
     if run is None:
-        raise DataError(f"the recording has no run '{finding.run}', which the finding is about")
+        raise Mismatch(f"the recording has no run '{finding.run}', which the finding is about", "finding")
     if finding.joint and finding.joint not in recording.joints:
-        raise DataError(f"the recording has no joint '{finding.joint}', which the finding is about")
+        raise Mismatch(f"the recording has no joint '{finding.joint}', which the finding is about", "finding")
     prismatic = prismatic_joints(robot, recording.joints)
     with styled():
         place = axes_of(1, ax=ax, size=(7.0, 2.4))[0, 0]
@@ -90,7 +90,7 @@ def _joint_trace(place: Any, finding: Finding, run: Run, recording: Recording, p
     signal = _signal(finding)
     values = getattr(run, signal)
     if values is None and not (signal == "v" and finding.joint):
-        raise DataError(f"run '{run.name}' has no {signal}, which the finding is about")
+        raise MissingData(f"run '{run.name}' has no {signal}, which the finding is about", "finding")
     t = run.t - run.t[0]
     joints = [recording.joints.index(finding.joint)] if finding.joint else range(len(recording.joints))
     if signal == "v" and finding.joint:
@@ -111,7 +111,9 @@ def _signal(finding: Finding) -> str:
         return "v"
     if finding.code in _POSITION or finding.code is _F.VALUE_IMPLAUSIBLE:
         return "q"
-    raise DataError(f"a finding of code '{finding.code.value}' is not about a signal over time: there is no trace")
+    raise NotApplicable(
+        f"a finding of code '{finding.code.value}' is not about a signal over time: there is no trace", "finding"
+    )
 
 
 def _limits(finding: Finding, robot: Robot) -> list[float]:
@@ -145,7 +147,7 @@ def _mark(place: Any, finding: Finding, t: NDArray[Any]) -> None:
 def draw_simulation_error(error: SimulationError, joints: str | Sequence[str] | None, ax: Any) -> NDArray[Any]:
     """As `SimulationError.plot`."""
     if error.identified is None:
-        raise DataError(f"nothing was simulated: {error.reason}")
+        raise SimulationFailed(f"nothing was simulated: {error.reason}")
     chosen = chosen_joints(joints, error.joints)
     tools = range(len(error.tools)) if joints is None else range(0)
     charts = [(error.joints[j], error.units[j], "joint_quantiles", j) for j in chosen]

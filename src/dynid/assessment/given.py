@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 
@@ -13,7 +13,7 @@ def check_observation(estimate: Estimate, observation: Observation) -> Observati
     """Return an observation of the estimate's base parameters and signal settings; refuse any other."""
     base = estimate.base
     if observation.base.names != base.names or observation.base.channels != base.channels:
-        raise DataError("the observation is of other base parameters or channels than the estimate")
+        raise Mismatch("the observation is of other base parameters or channels than the estimate")
     if observation.signals != estimate.signals:
-        raise DataError("the observation was cleaned with other signal settings than the estimate's")
+        raise Mismatch("the observation was cleaned with other signal settings than the estimate's")
     return observation

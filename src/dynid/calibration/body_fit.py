@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotIdentifiable
 from dynid.robot.inertia import inertia_from_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link
@@ -54,7 +54,7 @@ def fit_body(R: Array, z: Array, form: Form, feasible: bool, centre: Array | Non
     column = point_mass(1.0, centre)
     power = float(np.sum((R @ column) ** 2))
     if power == 0.0:
-        raise DataError("the mass of the payload is not identifiable from the motion")
+        raise NotIdentifiable("the mass of the payload is not identifiable from the motion")
     mass = float((R @ column) @ z) / power
     held = ("mass positive",) if feasible and mass < 0 else ()
     return BodyFit((0.0 if held else mass) * column, np.outer(column, column) / power, held)

@@ -18,7 +18,21 @@ from dynid.calibration.loaded import (
     short_of_rows,
 )
 from dynid.calibration.payload import Payload
-from dynid.errors import DataError, DynidError
+from dynid.errors import (
+    Duplicate,
+    DynidError,
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    NotApplicable,
+    NotIdentifiable,
+    UnknownName,
+    keyword,
+    named,
+)
 from dynid.identification.observation import Observation, observe, time_parts
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
@@ -119,7 +133,9 @@ class DriveGains(HtmlFrame):
             The recording with torques, N m (N for prismatic joints).
         """
         if recording.joints != self.joints:
-            raise DataError(f"gains are of {', '.join(self.joints)}, the recording has {', '.join(recording.joints)}")
+            raise Mismatch(
+                f"gains are of {', '.join(self.joints)}, the recording has {', '.join(recording.joints)}", "gains"
+            )
         shift = 0.0 if self.offset is None else self.offset
         currents = of_currents(recording).runs
         runs = tuple(replace(run, torque=np.asarray(run.torque) * self.gains + shift) for run in currents)
@@ -240,11 +256,11 @@ def identify_drive_gains(
         If the payload is not visible in the currents, a gain is negative, or settings contradict each other.
     """
     if method not in METHODS:
-        raise DataError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
+        raise UnknownName(f"{named('method')} '{method}' is unknown: use {', '.join(METHODS)}")
     if robot.base != "fixed":
-        raise DataError(f"drive gains need a fixed base, that of '{robot.name}' is {robot.base}")
+        raise NotApplicable(f"drive gains need a fixed base, that of '{robot.name}' is {robot.base}")
     if method == "tls" and (bounds is not None or prior is not None):
-        raise DataError("method tls takes neither bounds nor a prior; use output or wls")
+        raise NotApplicable("method tls takes neither bounds nor a prior; use output or wls", "method")
     known = _known(payload)
     base = base_parameters(robot, channels="torque")
     columns = load_columns(base, link)
@@ -270,14 +286,14 @@ def identify_drive_gains(
             upper=_each(high, group, gains, "upper bound", finite=False),
         )
         if np.any(given.lower >= given.upper):
-            raise DataError("the lower bound of a gain must lie below its upper one")
+            raise InvalidValue("the lower bound of a gain must lie below its upper one", "bounds")
         try:
             found = _fitted(given, method, positive)
         except NegativeGain as wrong:
             names = [j for j, k in zip(robot.coordinates, group, strict=True) if k == wrong.group]
-            raise DataError(
+            raise Mismatch(
                 f"the gain of {' and '.join(names)} is negative: the current has the opposite sign there; read it "
-                "with sign={'current': ...}, or allow negative gains with positive=False"
+                f"with {keyword('sign', {'current': -1})}, or allow negative gains with {keyword('positive', False)}"
             ) from None
         _require_scale(given, found, link)
         halves = _halves(rows, given, before, after, method)
@@ -327,13 +343,13 @@ def reference_gains(recording: Recording) -> DriveGains:
     pairs = []
     for run in recording.runs:
         if run.current is None or run.torque is None:
-            raise DataError(f"run '{run.name}' needs currents and measured torques for gains by reference")
+            raise MissingData(f"run '{run.name}' needs currents and measured torques for gains by reference")
         pairs.append((run.current, run.torque))
     current, torque = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
     gains, offsets, variances, errors, halves = [], [], [], [], []
     for i, tau in zip(current.T, torque.T, strict=True):
         if np.ptp(i) == 0:
-            raise DataError("a constant current identifies no gain")
+            raise NotIdentifiable("a constant current identifies no gain")
         X = np.column_stack([i, np.ones_like(i)])
         x = np.linalg.lstsq(X, tau, rcond=None)[0]
         both = zip(np.array_split(X, 2), np.array_split(tau, 2), strict=True)
@@ -366,7 +382,9 @@ def of_currents(recording: Recording) -> Recording:
     """The recording with its currents in place of torques."""
     for run in recording.runs:
         if run.current is None:
-            raise DataError(f"run '{run.name}' has no currents: name their columns, columns={{'current': ...}}")
+            raise MissingData(
+                f"run '{run.name}' has no currents: name their columns, {keyword('columns', {'current': 'i{i}'})}"
+            )
     return replace(recording, runs=tuple(replace(run, torque=run.current) for run in recording.runs))
 
 
@@ -376,21 +394,21 @@ def _known(payload: float | ArrayLike | Payload | None) -> Array:
         return payload.inertial
     why = "without a known payload a common factor of all gains cannot be identified"
     if payload is None:
-        raise DataError(f"{why}: give its mass, or its ten inertial parameters")
+        raise MissingArgument(f"{why}: give its mass, or its ten inertial parameters", "payload")
     try:
         given = np.asarray(payload, dtype=float)
     except (TypeError, ValueError):
-        raise DataError(f"a payload is a mass or ten inertial parameters, got {payload!r:.60}") from None
+        raise InvalidType(f"a payload is a mass or ten inertial parameters, got {payload!r:.60}", "payload") from None
     if given.ndim == 0:
         given = np.concatenate([[given], np.full(9, np.nan)])
     if given.shape != (10,):
-        raise DataError(f"a payload is a mass or ten inertial parameters, got shape {given.shape}")
+        raise InvalidShape(f"a payload is a mass or ten inertial parameters, got shape {given.shape}", "payload")
     if np.isinf(given).any():
-        raise DataError("the payload has a number that is not finite")
+        raise InvalidValue("the payload has a number that is not finite", "payload")
     if not np.any(np.nan_to_num(given)):
-        raise DataError(f"{why}: all its known parameters are zero")
+        raise InvalidValue(f"{why}: all its known parameters are zero", "payload")
     if given[0] <= 0:
-        raise DataError(f"the mass of a payload is positive, got {given[0]:g} kg")
+        raise InvalidValue(f"the mass of a payload is positive, got {given[0]:g} kg", "payload")
     return given
 
 
@@ -401,10 +419,10 @@ def _groups(joints: Sequence[str], shared: Sequence[Sequence[str]]) -> NDArray[n
     for names in shared:
         wrong = [n for n in names if n not in joints]
         if wrong:
-            raise DataError(f"shared gains name no joint '{wrong[0]}', the joints are {', '.join(joints)}")
+            raise UnknownName(f"shared gains name no joint '{wrong[0]}', the joints are {', '.join(joints)}", "shared")
         again = [n for n in names if n in taken]
         if again:
-            raise DataError(f"joint '{again[0]}' is in two groups of shared gains")
+            raise Duplicate(f"joint '{again[0]}' is in two groups of shared gains", "shared")
         taken.update(names)
         for n in names:
             leader[joints.index(n)] = joints.index(names[0])
@@ -416,20 +434,22 @@ def _each(value: ArrayLike, group: NDArray[np.intp], gains: int, what: str, fini
     try:
         given = np.broadcast_to(np.asarray(value, dtype=float), group.shape)
     except (TypeError, ValueError):
-        raise DataError(f"{what} of gains needs one number, or {len(group)}") from None
+        raise InvalidShape(f"{what} of gains needs one number, or {len(group)}") from None
     if np.isnan(given).any() or (finite and not np.all(np.isfinite(given))):
-        raise DataError(f"{what} of gains must be numbers")
+        raise InvalidType(f"{what} of gains must be numbers")
     return np.array([given[group == k].mean() for k in range(gains)])
 
 
 def _prior_std(prior: ArrayLike | None, std: ArrayLike | None, group: NDArray[np.intp], gains: int) -> Array:
     if (prior is None) != (std is None):
-        raise DataError("a prior of gains needs its standard deviation prior_std, and prior_std needs a prior")
+        raise MissingArgument(
+            "a prior of gains needs its standard deviation prior_std, and prior_std needs a prior", "prior_std"
+        )
     if std is None:
         return np.full(gains, np.inf)
     out = _each(std, group, gains, "prior_std", finite=False)
     if np.any(out <= 0):
-        raise DataError("prior_std of gains must be positive")
+        raise InvalidValue("prior_std of gains must be positive", "prior_std")
     return out
 
 
@@ -465,9 +485,10 @@ def _require_scale(rows: GainRows, found: GainFit, link: str) -> None:
     """Raise if no gain is identifiable: the known payload is not visible in the currents."""
     own = np.sqrt(np.maximum(np.diag(found.own_covariance), 0.0))
     if np.all(own > np.abs(found.gains) / _SEEN) and not np.any(np.isfinite(rows.prior_std)):
-        raise DataError(
+        raise NotIdentifiable(
             f"the known payload on '{link}' is not visible in the currents, so gains cannot be scaled: move more, or "
-            "use a heavier payload on a link further out"
+            "use a heavier payload on a link further out",
+            "payload",
         )
 
 

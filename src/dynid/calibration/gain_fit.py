@@ -139,10 +139,15 @@ def tls(rows: GainRows) -> GainFit:
     last[used] = vt[-1] / norms[used]
     if singular[-2] < _WEAKEST * singular[0] or singular[-1] > 0.999 * singular[-2]:
         raise DynidError(
-            "total least squares has no unique solution: not all parameters are identifiable from the motion"
+            "total least squares has no unique solution: not all parameters are identifiable from the motion",
+            code="not_identifiable",
         )
     if abs(last[-1]) * norms[-1] < 1e-9:
-        raise DynidError("the known payload is not visible to total least squares; use method output")
+        raise DynidError(
+            "the known payload is not visible to total least squares; use method output",
+            "method",
+            code="not_identifiable",
+        )
     found = last / last[-1]
     lead = system.shape[1] - rows.gains - 1
     left = without_span(system, lead)[:, :-1]

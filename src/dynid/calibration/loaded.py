@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotApplicable, UnknownName
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters
 from dynid.patterns import matching_names
@@ -32,11 +32,11 @@ def load_columns(base: BaseParameters, link: str) -> Array:
     """K_L (b, 10): contribution of the inertial parameters of a body on a link to the base parameters."""
     robot = base.robot
     if robot.link_index(link) not in robot.parameter_links:
-        raise DataError(f"a load on link '{link}' is not moved by any joint; name a link that has parameters")
+        raise NotApplicable(f"a load on link '{link}' is not moved by any joint; name a link that has parameters")
     first = robot.parameter_names.index(f"m_{link}")
     columns = base.matrix[:, first : first + 10]
     if not np.any(columns):
-        raise DataError(f"a body on link '{link}' has no effect on {', '.join(base.channels)}")
+        raise NotApplicable(f"a body on link '{link}' has no effect on {', '.join(base.channels)}")
     return columns
 
 
@@ -56,7 +56,7 @@ def drive_columns(base: BaseParameters, patterns: Sequence[str]) -> Array:
         if not mine:
             drives = [p.name for p in robot.layout if not p.inertial]
             listed = ", ".join(drives) if drives else "none"
-            raise DataError(f"no drive parameter is named '{pattern}', there are {listed}")
+            raise UnknownName(f"no drive parameter is named '{pattern}', there are {listed}", "patterns")
         found += [i for i in mine if i not in found]
     return base.matrix[:, found]
 

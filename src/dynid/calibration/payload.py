@@ -20,7 +20,7 @@ from dynid.calibration.loaded import (
     short_of_rows,
     without_span,
 )
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, DataError, InvalidValue, Mismatch, MissingArgument, UnknownName, named
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import default_channels
 from dynid.identification.observation import Observation, observe, time_parts
@@ -322,13 +322,13 @@ def identify_payload(
         If settings contradict each other, or the motion does not identify the payload.
     """
     if parts < 2:
-        raise DataError(f"repeatability needs at least two parts, got {parts}")
+        raise InvalidValue(f"repeatability needs at least two parts, got {parts}", "parts")
     if form not in FORMS:
-        raise DataError(f"form '{form}' is unknown: use {', '.join(FORMS)}")
+        raise UnknownName(f"{named('form')} '{form}' is unknown: use {', '.join(FORMS)}")
     if (unloaded is None) == (model is None):
-        raise DataError("give runs without the payload, or a model of the arm, and not both")
+        raise ConflictingArguments("give runs without the payload, or a model of the arm, and not both", "model")
     if (centre is not None) != (form == "mass"):
-        raise DataError("form 'mass' needs the centre of the payload, and only that form takes one")
+        raise MissingArgument("form 'mass' needs the centre of the payload, and only that form takes one", "centre")
     place = None if centre is None else checked(centre, (3,), "centre of the payload", DataError)
     base, arm = _arm(robot, model, loaded)
     settings = signals or (model.signals if isinstance(model, Estimate) else Signals())
@@ -360,7 +360,7 @@ def _gain_covariance(std: float | ArrayLike, channels: int) -> Array:
         return np.asarray(given**2 * ((1 - _COMMON) * np.eye(channels) + _COMMON))
     if given.shape == (channels, channels) and np.all(np.isfinite(given)) and np.linalg.eigvalsh(given)[0] > -1e-12:
         return given
-    raise DataError(f"gain_std is one number that is not negative, or a covariance of {channels} gains")
+    raise InvalidValue(f"gain_std is one number that is not negative, or a covariance of {channels} gains", "gain_std")
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,7 +387,7 @@ def _arm(robot: Robot, model: Estimate | Robot | None, loaded: Recording) -> tup
     if model is not None:
         names = model.robot.parameter_names if isinstance(model, Estimate) else model.parameter_names
         if names != robot.parameter_names:
-            raise DataError(f"the model is of another robot or other drive terms than '{robot.name}'")
+            raise Mismatch(f"the model is of another robot or other drive terms than '{robot.name}'", "model")
     if isinstance(model, Estimate):
         errors = model.base.matrix @ _robot_errors(model.robot, model.parameters)
         unknown = ~np.isfinite(np.diag(model.covariance))

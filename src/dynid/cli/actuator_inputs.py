@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynid.cli import values
 from dynid.cli.inputs import Inputs
 from dynid.cli.resolve import locked
-from dynid.errors import DataError
+from dynid.errors import MissingArgument
 
 if TYPE_CHECKING:
     from dynid.actuators.law import ActuatorLaw
@@ -61,7 +61,7 @@ def stated_law(
         hold = hold or chosen.hold
         unknown = unknown or ",".join(chosen.unknown or ())
     if not law:
-        raise DataError(
+        raise MissingArgument(
             "--law is missing: pd:20,1.5 for known gains, file for those of the MJCF file, pd for unknown ones"
         )
     if law == "file":

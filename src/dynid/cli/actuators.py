@@ -17,7 +17,7 @@ from dynid.cli.output import required
 from dynid.cli.progress import working
 from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, MissingArgument, UnknownName, WrongFormat
 from dynid.export.endings import SIMULATOR_ENDINGS
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def actuators(
         export = export or ",".join(chosen.export)
     wanted, sheet = required(require), result_page(report)
     if output is not None and output.suffix not in (".toml", ".json"):
-        raise DataError(f"--output is a .toml or .json file, not '{output.name}'")
+        raise WrongFormat(f"--output is a .toml or .json file, not '{output.name}'", "output")
     if draws is not None and output is None:
-        raise DataError("--draws writes ranges beside the output: name it with -o")
+        raise MissingArgument("--draws writes ranges beside the output: name it with -o", "output")
     draws = None if draws is None else values.draws(draws)
     files = _simulator_files(export, output)
     ranges = None if draws is None or output is None else output.with_name(f"{output.stem}_ranges.json")
@@ -115,9 +115,9 @@ def _simulator_files(text: str | None, output: Path | None) -> dict[str, Path]:
     out: dict[str, Path] = {}
     for name in values.names(text):
         if output is None:
-            raise DataError("--export writes files beside the output: name it with -o")
+            raise MissingArgument("--export writes files beside the output: name it with -o", "output")
         if name not in SIMULATOR_ENDINGS:
-            raise DataError(f"--export '{name}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}")
+            raise UnknownName(f"--export '{name}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}", "export")
         out[name] = output.with_name(f"{output.stem}_{name}{SIMULATOR_ENDINGS[name]}")
     return out
 

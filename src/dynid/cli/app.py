@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from dynid.cli.keywords import with_options
+from dynid.cli.option_names import option_words
 from dynid.cli.values import checked
 from dynid.errors import DynidError
 from dynid.files import check_output, real_path, write_text
@@ -88,7 +88,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except DynidError as error:
-            raise with_options(error, ctx.invoked_subcommand) from error
+            raise error.in_words(option_words(self, ctx.invoked_subcommand)) from error
         except KeyboardInterrupt:
             interrupted()
             raise typer.Exit(INTERRUPTED) from None
@@ -218,9 +218,17 @@ def check_outputs(*paths: Path | None) -> None:
             continue
         place = real_path(path)
         if place in inputs:
-            raise DynidError(f"'{path}' is read by this command and would be overwritten: name another file to write")
+            raise DynidError(
+                f"'{path}' is read by this command and would be overwritten: name another file to write",
+                code="not_writable",
+                argument="output",
+            )
         if place in seen:
-            raise DynidError(f"two outputs have the name '{path}': name another file for one of them")
+            raise DynidError(
+                f"two outputs have the name '{path}': name another file for one of them",
+                code="duplicate",
+                argument="output",
+            )
         seen.add(place)
         check_output(path)
 

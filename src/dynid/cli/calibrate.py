@@ -15,7 +15,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, WrongFormat
 
 
 @app.command()
@@ -54,12 +54,12 @@ def calibrate(
     from dynid.calibration.sensors.calibrate import calibrate_sensors
 
     if output is not None and output.suffix not in (".csv", ".parquet"):
-        raise DataError(f"a corrected recording is written as .csv or .parquet, not '{output.suffix}'")
+        raise WrongFormat(f"a corrected recording is written as .csv or .parquet, not '{output.suffix}'", "output")
     unknown = [x.replace("-", "_") for x in values.names(estimate)]
     once = [x.replace("-", "_") for x in values.names(common)]
     missing = [x for x in once if x not in unknown]
     if missing:
-        raise DataError(f"--common names '{missing[0]}', which --estimate does not")
+        raise ConflictingArguments(f"--common names '{missing[0]}', which --estimate does not", "common")
     check_outputs(output, save)
     recording = inputs.read()
     print(f"dynid: {recording.samples} samples of {len(recording.runs)} runs", file=sys.stderr)

@@ -17,7 +17,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_robot
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,7 +94,9 @@ def _limited(robot: Robot, limits: str | None) -> tuple[Robot, NDArray[np.float6
     within = stated_limits(robot, None if limits is None else read_limits(limits))
     for name in ("jerk", "power"):
         if np.isfinite(getattr(within, name)).any():
-            raise DataError(f"--limits: chirps keep to lower, upper, velocity, acceleration and torque, not to {name}")
+            raise UnknownName(
+                f"--limits: chirps keep to lower, upper, velocity, acceleration and torque, not to {name}", "limits"
+            )
     rows = zip(robot.coordinates, within.lower, within.upper, within.velocity, within.torque, strict=True)
     own = {name: {"position": (low, high), "velocity": v, "effort": torque} for name, low, high, v, torque in rows}
     return robot.with_limits(own), within.acceleration

@@ -16,7 +16,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_estimate
-from dynid.errors import DataError
+from dynid.errors import TooFew
 
 if TYPE_CHECKING:
     from dynid.recording.recording import Recording
@@ -88,7 +88,9 @@ def compensate(
         held_out, comparison = f"'{recording.runs[-1].name}', held out", fit(shown).evaluate(hidden)
         residual = fit(recording)
     else:
-        raise DataError("one log leaves no motion to validate on: give more logs, --validate or --validate-share")
+        raise TooFew(
+            "one log leaves no motion to validate on: give more logs, --validate or --validate-share", "validate"
+        )
     if output is not None:
         predictor = residual.predictor(notes=() if label is None else label.lines())
         if output.suffix == ".npz":

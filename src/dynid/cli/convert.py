@@ -18,7 +18,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError, DynidError
+from dynid.errors import DamagedFile, DynidError, MissingArgument, MissingFile
 from dynid.progress import Progress
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def convert(
     from dynid.recording.partitions import hive_keys
 
     if output is None:
-        raise DataError("name the folder of the data set: -o FOLDER")
+        raise MissingArgument("name the folder of the data set: -o FOLDER", "output")
     sources = _files(list(inputs.data))
     folders = _folders(sources)
     written: list[str] = []
@@ -84,7 +84,7 @@ def convert(
                 written += [str(path.relative_to(output)) for path in paths]
             work.report(Progress(f"{k} of {len(sources)} logs", k / len(sources)))
     if not written:
-        raise DataError(f"none of {len(sources)} logs could be read: {left_out[0][1]}")
+        raise DamagedFile(f"none of {len(sources)} logs could be read: {left_out[0][1]}")
     if as_json:
         page: dict[str, Any] = {"data_set": str(output), "partitions": written}
         page["left_out"] = [{"log": log, "reason": reason} for log, reason in left_out]
@@ -121,10 +121,10 @@ def _files(sources: list[Source]) -> list[Source]:
             continue
         found = sorted(p for p in Path(source).rglob("*") if p.is_file() and kind_of(p) in KNOWN_ENDINGS)
         if not found:
-            raise DataError(f"{source} contains no log of a known format: {', '.join(KNOWN_ENDINGS)}")
+            raise MissingFile(f"{source} contains no log of a known format: {', '.join(KNOWN_ENDINGS)}")
         out += [str(p) for p in found]
     if not out:
-        raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
+        raise MissingArgument("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
     return out
 
 

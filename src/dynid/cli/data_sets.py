@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import check_required, show, verdict_lines
 from dynid.cli.progress import working
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, NotApplicable
 
 if TYPE_CHECKING:
     from dynid.cli.values import Source
@@ -87,7 +87,9 @@ def client_of(address: str | None) -> Iterator[Any]:
 def check_files_only(cluster: str | None, skip_bad: bool) -> None:
     """Raise a DataError if options of data sets are given for log files."""
     if cluster is not None or skip_bad:
-        raise DataError("--cluster and --skip-bad-partitions are for a folder of Parquet partitions: see dynid convert")
+        raise NotApplicable(
+            "--cluster and --skip-bad-partitions are for a folder of Parquet partitions: see dynid convert", "cluster"
+        )
 
 
 def read_split(
@@ -99,11 +101,18 @@ def read_split(
     if found is None:
         return None
     if rows is not None:
-        raise DataError("--validate-rows is for log files; of a data set, --validate-share holds out partitions")
+        raise NotApplicable(
+            "--validate-rows is for log files; of a data set, --validate-share holds out partitions", "validate_rows"
+        )
     if validate and share is not None:
-        raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
+        raise ConflictingArguments(
+            "--validate names other logs and --validate-share holds out a part of these: give one", "validate"
+        )
     if held_out.rows is not None:
-        raise DataError("runs.validate_rows is for log files; of a data set, runs.validate_share holds out partitions")
+        raise NotApplicable(
+            "runs.validate_rows is for log files; of a data set, runs.validate_share holds out partitions",
+            "validate_rows",
+        )
     if held_out.share is not None and not held_out.logs:
         return found.split(held_out.share)
     return found, _other(inputs, held_out.logs) if held_out.logs else None
@@ -126,7 +135,9 @@ def read_fitted(
     if not isinstance(other, DataSet):
         return None
     if share is not None or rows is not None:
-        raise DataError("--validate names other logs; --validate-share and --validate-rows hold out a part of these")
+        raise ConflictingArguments(
+            "--validate names other logs; --validate-share and --validate-rows hold out a part of these", "validate"
+        )
     return inputs.read() if inputs.data else None, other
 
 

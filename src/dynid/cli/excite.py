@@ -17,7 +17,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, UnknownName
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,7 +146,9 @@ def excite(
         )
     loop = ranking_loop(inputs, rank, candidates, controller, position_noise, std)
     if loop is not None and stop.most is not None:
-        raise DataError("--rank compares motions for one recording, --stack designs several: leave one out")
+        raise ConflictingArguments(
+            "--rank compares motions for one recording, --stack designs several: leave one out", "rank"
+        )
     settings: dict[str, Any] = {
         "family": family,
         "size": size,
@@ -257,12 +259,12 @@ def _ruled(rules: str, robot: Robot, within: MotionLimits, duration: float, requ
     from dynid.excitation.amplitudes import halper_rules
 
     if rules != "halper":
-        raise DataError(f"--rules is halper or left out, not '{rules}'")
+        raise UnknownName(f"--rules is halper or left out, not '{rules}'", "rules")
     for option, value, allowed in (
         ("--family", request["family"], ("fourier",)),
         ("--criterion", request["criterion"], ("d", "cond")),
         ("--start-posture", request["start"], (None,)),
     ):
         if not any(value is x or value == x for x in allowed):
-            raise DataError(f"--rules halper has its own {option}: leave it out")
+            raise ConflictingArguments(f"--rules halper has its own {option}: leave it out", option)
     return halper_rules(robot, duration, request["size"], limits=within)

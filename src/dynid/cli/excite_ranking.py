@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.cli import values
 from dynid.cli.inputs import Inputs
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingArgument, NotApplicable, UnknownName
 from dynid.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -39,19 +39,21 @@ def ranking_loop(
         given = {"--candidates": count, "--controller": controller, "--position-noise": noisy}
         for flag, value in given.items():
             if value is not None:
-                raise DataError(f"{flag} belongs to --rank simulated")
+                raise NotApplicable(f"{flag} belongs to --rank simulated")
         return None
     if count is not None and count < 1:
-        raise DataError(f"--candidates is a whole number from 1, got {count}")
+        raise InvalidValue(f"--candidates is a whole number from 1, got {count}", "candidates")
     if rank != "simulated":
-        raise DataError(f"--rank is simulated or left out, not '{rank}'")
+        raise UnknownName(f"--rank is simulated or left out, not '{rank}'", "rank")
     if torque_std is None:
-        raise DataError("--rank simulated needs --torque-noise, the noise of the torques that are simulated")
+        raise MissingArgument(
+            "--rank simulated needs --torque-noise, the noise of the torques that are simulated", "torque_noise"
+        )
     noise = values.number_or_per_joint(position_noise, "--position-noise")
     sensors = {"noise": noise, "torque_noise": torque_std}
     loop = inputs.closed_loop(controller, None, None, None, sensors=sensors)
     if loop is None or loop.controller is None:
-        raise DataError("--rank simulated needs a --controller, or loop.controller of dynid.toml")
+        raise MissingArgument("--rank simulated needs a --controller, or loop.controller of dynid.toml", "controller")
     return loop
 
 

@@ -16,7 +16,7 @@ from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_model
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import MissingArgument, NotApplicable, UnknownName, WrongFormat, did_you_mean
 from dynid.export.endings import ENDINGS, SIMULATOR_ENDINGS, TEMPLATES
 from dynid.files import write_text
 from dynid.quoting import one_line
@@ -85,34 +85,34 @@ def export(
     from dynid.export.model_file import write as write_model
 
     if output is None:
-        raise DataError("name the file to write with -o, as in -o arm.c")
+        raise MissingArgument("name the file to write with -o, as in -o arm.c", "output")
     if not output.is_dir():
         check_outputs(output)
     if simulator is None and step is not None:
-        raise DataError("--step is for actuators: name the simulator with --simulator")
+        raise NotApplicable("--step is for actuators: name the simulator with --simulator", "step")
     others = {"--to": to, "--functions": functions, "--name": name, "--parameters": parameters}
     if draws is not None:
         unused = [option for option, given in (others | {"--simulator": simulator}).items() if given is not None]
         if unused:
-            raise DataError(f"{unused[0]} is not for ranges of draws")
+            raise NotApplicable(f"{unused[0]} is not for ranges of draws")
         _ranges(inputs, output, values.draws(draws), untrusted, as_json)
         return
     if simulator is not None:
         for option, given in others.items():
             if given is not None:
-                raise DataError(f"{option} is not for the actuators of a simulator")
+                raise NotApplicable(f"{option} is not for the actuators of a simulator", option)
         _actuators(inputs, output, simulator, law, step, template, allow_infeasible, untrusted, as_json)
         return
     form = _form(to, output)
     if law is not None and form not in _TENSORS:
-        raise DataError(f"--law is for --simulator and for {' and '.join(_TENSORS)}, not for {form}")
+        raise NotApplicable(f"--law is for --simulator and for {' and '.join(_TENSORS)}, not for {form}")
     if template is not None and form not in TEMPLATES:
-        raise DataError(f"--template is for {', '.join(TEMPLATES)}, not for {form}")
+        raise NotApplicable(f"--template is for {', '.join(TEMPLATES)}, not for {form}", "template")
     for option, given in (("--functions", functions), ("--name", name)):
         if given is not None and form not in _CODE:
-            raise DataError(f"{option} is for code ({', '.join(_CODE)}), not for {form}")
+            raise NotApplicable(f"{option} is for code ({', '.join(_CODE)}), not for {form}", option)
     if parameters is not None and form not in (*_CODE, "latex"):
-        raise DataError(f"--parameters is for code and equations, not for {form}")
+        raise NotApplicable(f"--parameters is for code and equations, not for {form}", "parameters")
     source = inputs.estimate if inputs.estimate is not None else inputs.robot
     operations: dict[str, str] = {}
     paths, warnings = [output], list[str]()
@@ -154,7 +154,7 @@ def _actuators(
     from dynid.export.simulators.write import write_actuators
 
     if law is None:
-        raise DataError("--simulator needs the law of the actuators, such as --law pd:20,1.5")
+        raise MissingArgument("--simulator needs the law of the actuators, such as --law pd:20,1.5")
     source = inputs.estimate if inputs.estimate is not None else inputs.robot
     given = load_law(law, inputs.robot.coordinates)
     settings: dict[str, Any] = {"allow_infeasible": allow_infeasible, "untrusted": untrusted}
@@ -177,7 +177,7 @@ def _ranges(inputs: Inputs, output: Path, count: int, untrusted: bool, as_json: 
     from dynid.export.randomization import write_ranges
 
     if inputs.estimate is None:
-        raise DataError("--draws are those of an estimate: name its file in place of the robot")
+        raise NotApplicable("--draws are those of an estimate: name its file in place of the robot", "draws")
     label = label_of(inputs.estimate, untrusted)
     with working("drawing robots"):
         drawn = ParameterDraws.of(inputs.estimate, count)
@@ -193,10 +193,12 @@ def _form(to: str | None, output: Path) -> str:
     """The format: that of --to, or that of the ending."""
     if to is not None:
         if to not in FORMATS:
-            raise DataError(f"--to '{to}' is unknown: use {', '.join(FORMATS)}{did_you_mean(to, FORMATS)}")
+            raise UnknownName(f"--to '{to}' is unknown: use {', '.join(FORMATS)}{did_you_mean(to, FORMATS)}", "to")
         return to
     if output.suffix.lower() not in _ENDINGS:
-        raise DataError(f"the ending of '{output}' does not name a format: use --to with one of {', '.join(FORMATS)}")
+        raise WrongFormat(
+            f"the ending of '{output}' does not name a format: use --to with one of {', '.join(FORMATS)}", "output"
+        )
     return _ENDINGS[output.suffix.lower()]
 
 
@@ -252,7 +254,7 @@ def _latex(source: Robot | Estimate, output: Path, parameters: str | None, untru
 
     kind = parameters or "standard"
     if kind not in ("standard", "base", "symbolic", "symbolic-base"):
-        raise DataError(f"--parameters '{kind}' is unknown: use standard or base")
+        raise UnknownName(f"--parameters '{kind}' is unknown: use standard or base", "parameters")
     label = label_of(source, untrusted)
     robot = source if isinstance(source, Robot) else source.robot
     base, numbers = None, robot.parameters if isinstance(source, Robot) else source.parameters

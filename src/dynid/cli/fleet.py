@@ -15,7 +15,7 @@ from dynid.cli.output import required
 from dynid.cli.progress import working
 from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, MissingArgument, WrongFormat
 
 _RATE = 0.05
 
@@ -89,12 +89,16 @@ def fleet(
         unit_gains, skip_bad = unit_gains or bool(chosen.unit_gains), skip_bad or bool(chosen.skip_bad)
     wanted, page = required(require), result_page(report)
     if folder is None:
-        raise DataError("name ROBOT and then FOLDER, the folder of the recordings")
+        raise MissingArgument("name ROBOT and then FOLDER, the folder of the recordings", "folder")
     if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
         better = f"{output.stem or 'fleet'}.parquet"
-        raise DataError(f"the table of a fleet is .parquet or .csv, not '{output}': name --output '{better}'")
+        raise WrongFormat(
+            f"the table of a fleet is .parquet or .csv, not '{output}': name --output '{better}'", "output"
+        )
     if workers is not None and cluster is not None:
-        raise DataError("--workers are processes of this computer and --cluster names others: give one")
+        raise ConflictingArguments(
+            "--workers are processes of this computer and --cluster names others: give one", "workers"
+        )
     entries = fleet_entries(inputs.robot, folder, log=inputs.log)
     remember_inputs(*(str(entry.data) for entry in entries))
     check_outputs(output, page)

@@ -15,7 +15,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError
+from dynid.errors import WrongFormat
 from dynid.export.endings import ENDINGS
 
 
@@ -67,7 +67,9 @@ def flexible(
 
     check_outputs(output)
     if output is not None and output.suffix not in ENDINGS:
-        raise DataError(f"the ending of --output '{output}' names no format: use one of {', '.join(ENDINGS)}")
+        raise WrongFormat(
+            f"the ending of --output '{output}' names no format: use one of {', '.join(ENDINGS)}", "output"
+        )
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
     settings: dict[str, Any] = {"joints": None if joints_flexible is None else _words(joints_flexible)}
     if link_friction is not None:

@@ -16,7 +16,7 @@ from dynid.cli.output import required
 from dynid.cli.progress import working
 from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_friction
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, MissingArgument, NotApplicable, WrongFormat
 
 if TYPE_CHECKING:
     from dynid.recording.recording import Recording
@@ -77,7 +77,9 @@ def friction(
     wanted, page = required(require), result_page(report)
     check_outputs(output, figure, page)
     if output is not None and output.suffix != ".json":
-        raise DataError(f"a friction selection is written as JSON: name --output '{output.with_suffix('.json')}'")
+        raise WrongFormat(
+            f"a friction selection is written as JSON: name --output '{output.with_suffix('.json')}'", "output"
+        )
     warmth = None if temperature is None else _column(temperature)
     saved = inputs.selection
     fitting: dict[str, Any] = {
@@ -88,10 +90,10 @@ def friction(
     }
     fitting = {name: value for name, value in fitting.items() if value is not None}
     if figure is not None and joint is None and (inputs.robot.n if saved is None else len(saved.fits)) > 1:
-        raise DataError("a figure shows one joint: name it with --joint")
+        raise MissingArgument("a figure shows one joint: name it with --joint", "joint")
     if saved is not None:
         if inputs.given or fitting or inputs.modelling:
-            raise DataError(
+            raise NotApplicable(
                 "a saved selection is not fitted again: name other logs with --validate, and leave out the options of "
                 "the robot and of the fit"
             )
@@ -100,9 +102,10 @@ def friction(
     else:
         recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
         if unseen is not None and warmth is not None:
-            raise DataError(
+            raise NotApplicable(
                 "--temperature is that of the fitted log: write the selection with -o, then validate the file with the "
-                "--temperature of the other log"
+                "--temperature of the other log",
+                "temperature",
             )
         fitting |= {"temperature": warmth, "signals": inputs.signals()}
         with working("fitting friction") as work:
@@ -129,10 +132,15 @@ def friction(
 def _unseen(inputs: Inputs, validate: list[str] | None, share: float | None, rows: str | None) -> Recording | None:
     """The logs that a saved selection is validated on."""
     if share is not None:
-        raise DataError("--validate-share holds out a part of the logs that friction is fitted to: give --validate")
+        raise NotApplicable(
+            "--validate-share holds out a part of the logs that friction is fitted to: give --validate",
+            "validate_share",
+        )
     logs = validate or inputs.validation_logs()
     if not logs and rows is not None:
-        raise DataError("--validate-rows needs a log to validate the saved selection on: give --validate")
+        raise MissingArgument(
+            "--validate-rows needs a log to validate the saved selection on: give --validate", "validate"
+        )
     between = "format" if rows is None else values.row_range(rows, "--validate-rows")
     return inputs.read(logs, rows=between) if logs else None
 
@@ -142,5 +150,5 @@ def _column(path: Path) -> Any:
     try:
         table = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
     except (OSError, ValueError) as error:
-        raise DataError(f"the temperatures of '{path}' cannot be read: {error}") from None
+        raise DamagedFile(f"the temperatures of '{path}' cannot be read: {error}", "temperature") from None
     return table[:, -1]

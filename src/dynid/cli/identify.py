@@ -28,7 +28,7 @@ from dynid.cli.output import (
 from dynid.cli.progress import working
 from dynid.cli.report import assess_and_report, report_files
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError, DynidError
+from dynid.errors import ConflictingArguments, DynidError, InvalidValue, MissingArgument, NotApplicable
 
 if TYPE_CHECKING:
     from dynid.assessment.causes.diagnosis import Diagnosis
@@ -144,17 +144,20 @@ def identify(
         method = (project.identify.method if project is not None else None) or "auto"
     check_method(method)
     if prior_weight is not None and method == "auto":
-        raise DataError("--prior-weight is for --method feasible; method 'auto' learns the scales of its prior")
+        raise NotApplicable(
+            "--prior-weight is for --method feasible; method 'auto' learns the scales of its prior", "prior_weight"
+        )
     if start is not None and not _simulates(method):
-        raise DataError(f"--start is for methods that simulate, not for '{method}': see --method")
+        raise NotApplicable(f"--start is for methods that simulate, not for '{method}': see --method", "start")
     given = feasible_options(inputs, method, constraints, prior_weight)
     given |= body_options(inputs, method, mass, link_mass, box) | ({} if start is None else {"start": start})
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
     if all(x is None for x in (controller, velocity_cutoff, coulomb_slope, integrator)) and not _simulates(method):
         loop = loop if tests else None  # that of the project file is for other methods
     if _simulates(method) and method not in UNCONTROLLED and (loop is None or loop.controller is None):
-        raise DataError(
-            f"method '{method}' simulates the closed loop: give the controller that made the recording, --controller"
+        raise MissingArgument(
+            f"method '{method}' simulates the closed loop: give the controller that made the recording, --controller",
+            "controller",
         )
     if device is not None:
         check_folded(inputs.robot, method, method_options(method, **given), device, cluster)
@@ -167,7 +170,7 @@ def identify(
     found = data_sets.read_split(inputs, validate, validate_share, validate_rows, long=in_pieces)
     if found is not None:
         if not in_pieces:
-            raise DataError("a data set is for methods that do not simulate, and without --tests and --average")
+            raise NotApplicable("a data set is for methods that do not simulate, and without --tests and --average")
         with data_sets.client_of(cluster) as client:
             work = data_sets.Work(client, skip_bad_partitions, device)
             estimate, sample, other = data_sets.identify(inputs, *found, method, given, work)
@@ -217,11 +220,13 @@ def identify(
 def _check_averaged(method: str | None, tests: bool, device: str | None, cluster: str | None) -> None:
     """Raise a DataError for options that do not go with the mean of repetitions."""
     if method not in (None, "wls"):
-        raise DataError(f"--average fits the mean of the runs by wls, not by '{method}'")
+        raise ConflictingArguments(f"--average fits the mean of the runs by wls, not by '{method}'", "average")
     given = {"--tests": tests, "--device": device, "--cluster": cluster}
     for option, value in given.items():
         if value:
-            raise DataError(f"{option} does not go with --average, whose noise is the scatter of the runs")
+            raise ConflictingArguments(
+                f"{option} does not go with --average, whose noise is the scatter of the runs", option
+            )
 
 
 def feasible_options(inputs: Inputs, method: str, constraints: str | None, prior_weight: str | None) -> dict[str, Any]:
@@ -238,7 +243,7 @@ def feasible_options(inputs: Inputs, method: str, constraints: str | None, prior
         try:
             given["weight"] = prior_weight if prior_weight == "cv" else float(prior_weight)
         except ValueError:
-            raise DataError(f"--prior-weight is a number or cv, got '{prior_weight}'") from None
+            raise InvalidValue(f"--prior-weight is a number or cv, got '{prior_weight}'", "prior_weight") from None
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -258,7 +263,7 @@ def body_options(
         named = {"--mass": mass, "--link-mass": link_mass or None, "--box" if box else "--no-box": box}
         for option, value in named.items():
             if value is not None:
-                raise DataError(f"{option} is for --method auto or feasible, not for '{method}'")
+                raise NotApplicable(f"{option} is for --method auto or feasible, not for '{method}'", option)
         return {}
     given = {"mass": None if mass is None else values.kilograms(mass, "--mass"), "box": box}
     links = values.key_kilograms(link_mass, "--link-mass")

@@ -20,7 +20,7 @@ from dynid.cli.recordings import reading_lines
 from dynid.cli.routes import next_command, words_of
 from dynid.cli.values import Source
 from dynid.cli.wrap import with_new_project
-from dynid.errors import DataError, DynidError, MissingJoints
+from dynid.errors import ConflictingArguments, DamagedFile, DynidError, MissingJoints, NotWritable
 
 if TYPE_CHECKING:
     from dynid.assessment.data.route import Route
@@ -53,10 +53,12 @@ def init(
     from dynid.cli.project_text import HeldOut, project_text
 
     if output.exists() and not force:
-        raise DataError(f"'{output}' is there already: overwrite it with --force, or write another with -o")
+        raise NotWritable(f"'{output}' is there already: overwrite it with --force, or write another with -o", "output")
     check_outputs(output)
     if validate and validate_share is not None:
-        raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
+        raise ConflictingArguments(
+            "--validate names other logs and --validate-share holds out a part of these: give one", "validate"
+        )
     held_out = HeldOut([values.source(x) for x in validate or ()], validate_share, validate_rows)
     sources = [*inputs.data, *held_out.logs]
     inputs, recordings, problem = _read(inputs, sources)
@@ -93,7 +95,7 @@ def _read(inputs: Inputs, sources: Sequence[Source]) -> tuple[Inputs, list[Recor
         except DynidError as error:
             reading = None if recordings or inputs.modelling.get("lock") else _read_locked(inputs, source, error)
             if reading is None:
-                return inputs, recordings, DataError(str(error))
+                return inputs, recordings, DamagedFile(str(error))
             inputs, recording = reading
             recordings.append(recording)
     return inputs, recordings, None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.cli import values
 from dynid.cli.progress import working
 from dynid.cli.values import Source
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidValue, MissingArgument, NotApplicable, TooFew
 
 if TYPE_CHECKING:
     from dynid.cli.project import Project
@@ -99,7 +99,7 @@ class Inputs:
 
         sources = self._sources(logs)
         if any(is_dataset(x) for x in sources):
-            raise DataError(
+            raise NotApplicable(
                 "data sets are for dynid identify, check, validate and report, one at a time: name log files here"
             )
         assert self.log is not None
@@ -111,7 +111,7 @@ class Inputs:
         """These logs, or those that the command works on."""
         sources = list(self.data) if logs is None else [values.source(x) if isinstance(x, str) else x for x in logs]
         if not sources:
-            raise DataError("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
+            raise MissingArgument("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")
         return sources
 
     def data_set(
@@ -150,16 +150,20 @@ class Inputs:
     ) -> tuple[Recording, Recording | None]:
         """Recordings to identify from and, where other motion is named or held out, to validate on."""
         if sum(x is not None for x in (validate or None, share)) == 2:
-            raise DataError("--validate names other logs and --validate-share holds out a part of these: give one")
+            raise ConflictingArguments(
+                "--validate names other logs and --validate-share holds out a part of these: give one", "validate"
+            )
         if share is not None and rows is not None:
-            raise DataError("--validate-share and --validate-rows both hold out a part of the logs: give one")
+            raise ConflictingArguments(
+                "--validate-share and --validate-rows both hold out a part of the logs: give one", "validate_share"
+            )
         between = None if rows is None else values.row_range(rows, "--validate-rows")
         others: list[Source] = [values.source(x) for x in validate or ()]
         if not others and share is None and between is None and self.project is not None:
             others = self.validation_logs()
             share, between = self.project.runs.validate_share, self.project.runs.validate_rows
         if share is not None and not 0 < share < 1:
-            raise DataError(f"--validate-share must lie between 0 and 1, got {share:g}")
+            raise InvalidValue(f"--validate-share must lie between 0 and 1, got {share:g}", "validate_share")
         if others:
             # Rows of the log format are those to identify from; other logs are read whole, or the rows that are named.
             return self.read(), self.read(others, rows=between)
@@ -197,9 +201,10 @@ class Inputs:
         if self.log.rows is not None:
             first, last = self.log.rows[0] or 0, self.log.rows[1]
             if (stop is None or first < stop) and (last is None or start < last):
-                raise DataError(
+                raise ConflictingArguments(
                     f"--validate-rows {start}:{'' if stop is None else stop} overlaps --rows "
-                    f"{first}:{'' if last is None else last}: rows are either identified from or validated on"
+                    f"{first}:{'' if last is None else last}: rows are either identified from or validated on",
+                    "validate_rows",
                 )
             return self.read()
         parts: list[Recording] = []
@@ -210,7 +215,7 @@ class Inputs:
             if stop is not None and samples - stop >= 2:
                 parts.append(self.read([source], rows=(stop, None)))
         if not parts:
-            raise DataError("--validate-rows leaves no rows to identify from")
+            raise TooFew("--validate-rows leaves no rows to identify from", "validate_rows")
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -260,7 +265,7 @@ class Inputs:
             slope = slope if slope is not None else loop.coulomb_slope
             integrator = integrator or loop.integrator
         if named is None and velocity_cutoff is not None:
-            raise DataError("--velocity-cutoff belongs to a closed loop: give its --controller")
+            raise NotApplicable("--velocity-cutoff belongs to a closed loop: give its --controller", "velocity_cutoff")
         if named is None and slope is None and integrator is None:
             return None
         return ClosedLoop(

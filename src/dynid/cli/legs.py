@@ -15,7 +15,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import headline, show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, UnknownName
 
 if TYPE_CHECKING:
     from dynid.identification.legs.contacts import Contact
@@ -100,12 +100,12 @@ def _contacts(feet: str | None, radius: float) -> list[Contact]:
     from dynid.identification.legs.contacts import Contact, ContactKind
 
     if not feet:
-        raise DataError("the feet are not known: give their frames, --feet FL_foot,FR_foot")
+        raise MissingArgument("the feet are not known: give their frames, --feet FL_foot,FR_foot", "feet")
     out = []
     for part in feet.split(","):
         frame, _, kind = part.strip().partition(":")
         if kind and kind not in list(ContactKind):
-            raise DataError(f"--feet {part}: a contact is {', '.join(ContactKind)}, got '{kind}'")
+            raise UnknownName(f"--feet {part}: a contact is {', '.join(ContactKind)}, got '{kind}'", "feet")
         what = ContactKind(kind or "point")
         out.append(Contact(frame=frame, kind=what, radius=radius if what is ContactKind.POINT else 0.0))
     return out

@@ -37,8 +37,8 @@ from dynid.cli import (  # noqa: F401
     watch,
 )
 from dynid.cli.app import INTERRUPTED, app, interrupted
-from dynid.cli.keywords import option_words
-from dynid.errors import DynidError
+from dynid.cli.option_names import option_words
+from dynid.errors import DynidError, Sentence
 
 __all__ = ["TRACEBACK", "UNEXPECTED", "app", "main"]
 
@@ -51,8 +51,10 @@ class _Warnings(logging.Handler):
     """Warnings on whatever standard error is now: a progress bar puts itself in its place."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one line."""
-        print(f"dynid: {option_words(record.getMessage())}", file=sys.stderr)
+        """Print one line, with options in place of arguments."""
+        said = record.msg
+        text = said.in_words(option_words(app.built, None)) if isinstance(said, Sentence) else record.getMessage()
+        print(f"dynid: {text}", file=sys.stderr)
 
 
 def main() -> None:

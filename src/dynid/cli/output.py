@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import UnknownName, did_you_mean
 from dynid.identification.judgement import REASONS
 from dynid.terminal import width
 
@@ -109,7 +109,7 @@ def verdict_lines(assessment: Assessment, report: Path | None = None) -> list[st
 def required(text: str | None) -> str | None:
     """The value of --require, checked."""
     if text is not None and text not in _VERDICTS:
-        raise DataError(f"--require takes trusted or care, got '{text}'{did_you_mean(text, _VERDICTS)}")
+        raise UnknownName(f"--require takes trusted or care, got '{text}'{did_you_mean(text, _VERDICTS)}", "require")
     return text
 
 

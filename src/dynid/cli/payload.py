@@ -13,7 +13,7 @@ from dynid.cli.output import required
 from dynid.cli.progress import working
 from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs, with_model
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, MissingArgument, TooFew
 
 LinkOption = Annotated[str, typer.Option("--link", help="Link that the payload is fixed to.")]
 Free = Annotated[
@@ -67,13 +67,17 @@ def payload(
     wanted, page = required(require), result_page(report)
     check_outputs(page)
     if not loaded:
-        raise DataError("no log with the payload is given: name LOADED")
+        raise MissingArgument("no log with the payload is given: name LOADED", "loaded")
     estimate = inputs.estimate if not without else None
     if estimate is None and not without:
-        raise DataError("give runs without the payload, --without, or a saved estimate of the arm in place of MODEL")
+        raise MissingArgument(
+            "give runs without the payload, --without, or a saved estimate of the arm in place of MODEL", "without"
+        )
     from_project = inputs.project is not None and inputs.project.output == inputs.estimate_file
     if inputs.estimate_file is not None and without and not from_project:
-        raise DataError("give runs without the payload, --without, or a saved estimate, and not both")
+        raise ConflictingArguments(
+            "give runs without the payload, --without, or a saved estimate, and not both", "without"
+        )
     carrying, empty = inputs.read(loaded), inputs.read(without) if without else None
     with working("identifying the payload"):
         found = identify_payload(
@@ -122,7 +126,7 @@ def gains(
     wanted, page = required(require), result_page(report)
     check_outputs(page)
     if not data or len(data) != 2:
-        raise DataError(f"two logs are needed, without the payload and with it, got {len(data or ())}")
+        raise TooFew(f"two logs are needed, without the payload and with it, got {len(data or ())}")
     empty, carrying = inputs.read(data[:1]), inputs.read(data[1:])
     with working("identifying drive gains"):
         found = identify_drive_gains(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, InvalidValue, Mismatch, MissingData, NotApplicable, TooFew, WrongFormat
 from dynid.mocap.resample import resample
 from dynid.recording import arrays, tables
 from dynid.recording.columns import guess_time
@@ -41,7 +41,7 @@ def read_plate(path: str | Path) -> tuple[Array | None, Array]:
     path = Path(path)
     kind = kind_of(path)
     if kind not in _READERS:
-        raise DataError(f"{path.name}: a plate's file is a table, {', '.join(_READERS)}, not '{kind}'")
+        raise WrongFormat(f"a plate's file is a table, {', '.join(_READERS)}, not '{kind}'", "wrench", where=path.name)
     table = _READERS[kind](path)
     column = guess_time(table)
     wrench = table.values(_six(table))
@@ -49,9 +49,9 @@ def read_plate(path: str | Path) -> tuple[Array | None, Array]:
     for values, what in ((wrench, "wrench"), (t, "time")):
         if values is not None and not np.all(np.isfinite(values)):
             row = int(np.argmax(~np.isfinite(np.atleast_2d(values.T)).all(axis=0)))
-            raise DataError(f"{path.name}: the {what} is not a number at {table.place(row)}")
+            raise DamagedFile(f"the {what} is not a number at {table.place(row)}", where=path.name)
     if t is not None and (len(t) < 2 or np.any(np.diff(t) <= 0)):
-        raise DataError(f"{path.name}: the time of the plate does not increase")
+        raise DamagedFile("the time of the plate does not increase", where=path.name)
     return t, wrench
 
 
@@ -61,9 +61,9 @@ def _six(table: Table) -> list[str]:
         found = [[name for name, word in plain.items() if fits(word, part)] for part in PARTS["wrench"]]
         if all(len(names) == 1 for names in found):
             return [names[0] for names in found]
-    raise DataError(
-        f"{table.file}: the six columns fx, fy, fz, mx, my, mz of a plate are not there once each, "
-        f"it has {shown(table.names)}"
+    raise MissingData(
+        f"the six columns fx, fy, fz, mx, my, mz of a plate are not there once each, it has {shown(table.names)}",
+        where=table.file,
     )
 
 
@@ -74,9 +74,10 @@ def with_plate(run: Run, path: str | Path, sensor: WrenchSensor, name: str = "pl
     file = Path(path).name
     if t is None:
         if len(wrench) != len(run):
-            raise DataError(
+            raise Mismatch(
                 f"{file} has no column for the time and {len(wrench)} rows, run '{run.name}' has {len(run)}: "
-                "without a clock both need the same number of rows"
+                "without a clock both need the same number of rows",
+                "wrench",
             )
     else:
         wrench = _on_clock(t, wrench, run, file)
@@ -96,16 +97,20 @@ def plate_zero(given: str, path: str | Path) -> Array:
     else:
         start, end = between
         if t is None:
-            raise DataError(f"{Path(path).name} has no column for the time: '{given}' s cannot be found in it")
+            raise MissingData(
+                f"{Path(path).name} has no column for the time: '{given}' s cannot be found in it", "zero_plate"
+            )
         rows = (t - t[0] >= start) & (t - t[0] < end)
         where = f"from {start:g} to {end:g} s of {Path(path).name}"
         if np.count_nonzero(rows) < 2:
-            raise DataError(f"there are no samples {where}, which lasts {t[-1] - t[0]:.4g} s")
+            raise MissingData(f"there are no samples {where}, which lasts {t[-1] - t[0]:.4g} s", "zero_plate")
         free = wrench[rows]
     zero = free.mean(axis=0)
     size, all_of_it = (float(np.linalg.norm(x[:3])) for x in (zero, wrench.mean(axis=0)))
     if size > _STANDS * all_of_it:
-        raise DataError(f"the plate carries {size:.0f} N {where}, {all_of_it:.0f} N in all of it: it is not unloaded")
+        raise NotApplicable(
+            f"the plate carries {size:.0f} N {where}, {all_of_it:.0f} N in all of it: it is not unloaded", "zero_plate"
+        )
     return np.asarray(zero)
 
 
@@ -116,7 +121,9 @@ def _interval(given: str) -> tuple[float, float] | None:
     except ValueError:
         return None
     if not (0 <= start < end < np.inf):
-        raise DataError(f"'{given}' is not a time interval: START:END in s, from the plate's first row")
+        raise InvalidValue(
+            f"'{given}' is not a time interval: START:END in s, from the plate's first row", "zero_plate"
+        )
     return start, end
 
 
@@ -126,8 +133,8 @@ def _on_clock(t: Array, wrench: Array, run: Run, file: str) -> Array:
     if len(t) == len(clock) and np.abs(t - clock).max() < 0.01 * run.step:
         return wrench
     if t[-1] < clock[-1] - _SHORT:
-        raise DataError(
-            f"{file} lasts {t[-1]:.3g} s, run '{run.name}' {clock[-1]:.3g} s: the plate must cover all of it"
+        raise TooFew(
+            f"{file} lasts {t[-1]:.3g} s, run '{run.name}' {clock[-1]:.3g} s: the plate must cover all of it", "wrench"
         )
     step = float(t[-1] / (len(t) - 1))
     even = step * np.arange(len(t))

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidShape, MissingArgument, NotApplicable, UnknownName
 
 if TYPE_CHECKING:
     from dynid.cli.inputs import Inputs
@@ -61,13 +61,17 @@ def on_plates(
     if not files:
         return inputs.robot, inputs.read(data or None)
     if inputs.log is not None and (inputs.log.rows is not None or inputs.log.bad_rows != "error"):
-        raise DataError("--rows and --bad-rows cut the logs but not the files of --wrench: cut both files beforehand")
+        raise ConflictingArguments(
+            "--rows and --bad-rows cut the logs but not the files of --wrench: cut both files beforehand", "rows"
+        )
     recording = inputs.read(data or None)
     from dynid.cli.plate_files import with_plate
     from dynid.recording.wrench import WrenchSensor
 
     if len(files) != len(recording.runs):
-        raise DataError(f"{len(files)} plate files are given for {len(recording.runs)} runs: one for each is needed")
+        raise InvalidShape(
+            f"{len(files)} plate files are given for {len(recording.runs)} runs: one for each is needed", "wrench"
+        )
     moving = all(run.base is not None for run in recording.runs)
     robot = inputs.robot
     if robot.base == "fixed":
@@ -85,9 +89,11 @@ def plate_zeros(files: Sequence[Path] | None, given: Sequence[str] | None) -> li
     if not given:
         return [0.0] * len(plates)
     if not plates:
-        raise DataError("--zero-plate subtracts the offset of the plates of --wrench: none is given")
+        raise MissingArgument("--zero-plate subtracts the offset of the plates of --wrench: none is given", "wrench")
     if len(given) not in (1, len(plates)):
-        raise DataError(f"{len(given)} of --zero-plate are given for {len(plates)} plates: give one, or one each")
+        raise InvalidShape(
+            f"{len(given)} of --zero-plate are given for {len(plates)} plates: give one, or one each", "zero_plate"
+        )
     from dynid.cli.plate_files import plate_zero
 
     zeros: list[Array | float] = []
@@ -105,15 +111,15 @@ def with_prior(
     """The robot with its prior, and its mass where that is known."""
     if prior in (None, "file"):
         if height is not None or weight is not None:
-            raise DataError("--height and --weight describe a person: give --prior anthropometric")
+            raise NotApplicable("--height and --weight describe a person: give --prior anthropometric", "height")
         return robot, None
     if prior != "anthropometric":
-        raise DataError(f"--prior '{prior}' is unknown: use file or anthropometric")
+        raise UnknownName(f"--prior '{prior}' is unknown: use file or anthropometric", "prior")
     from dynid.human.prior import with_anthropometric_prior
 
     carried = _carried(robot, recording)
     if weight is None and carried is None:
-        raise DataError("--weight is needed where no plate is given with --wrench")
+        raise MissingArgument("--weight is needed where no plate is given with --wrench", "weight")
     known = weight if weight is not None else carried
     assert known is not None
     if carried is not None and abs(carried - known) > _DOUBTFUL * known:
@@ -135,13 +141,15 @@ def feasible_options(
 ) -> tuple[str, dict[str, Any]]:
     """Method and its options, with what is known of the body: its mass, its symmetry, the metric of the prior."""
     if method not in (None, "feasible") and (weight is not None or symmetry or metric is not None):
-        raise DataError(f"--prior anthropometric, --metric and --symmetry are for --method feasible, not '{method}'")
+        raise NotApplicable(
+            f"--prior anthropometric, --metric and --symmetry are for --method feasible, not '{method}'", "prior"
+        )
     if weight is None and not symmetry and metric is None:
         return method or "feasible", given
     from dynid.feasibility.constraints import Mass, Symmetry
 
     if metric not in (None, "euclidean", "pullback", "entropic"):
-        raise DataError(f"--metric '{metric}' is unknown: use euclidean, pullback or entropic")
+        raise UnknownName(f"--metric '{metric}' is unknown: use euclidean, pullback or entropic", "metric")
     laws: list[Any] = [given.get("constraints", "full")]
     known: dict[str, Any] = {}
     if weight is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from dynid.cli import values
-from dynid.errors import DataError, DynidError, did_you_mean
+from dynid.errors import DamagedFile, DynidError, InvalidValue, MissingFile, UnknownName, did_you_mean
 from dynid.reading import read_toml
 from dynid.recording.log_format import LogFormat
 
@@ -310,7 +310,7 @@ class Project(_Section):
             if any(c in entry for c in "*?[") and not found[0].exists():
                 found = sorted(self.folder.glob(entry))
             if not found:
-                raise DataError(f"{self.path}: no file fits '{entry}' of runs.{key}")
+                raise MissingFile(f"{self.path}: no file fits '{entry}' of runs.{key}", key)
             out += map(str, found)
         return out
 
@@ -345,23 +345,23 @@ def load_project(path: str | Path) -> Project:
     try:
         data = read_toml(path)
     except FileNotFoundError:
-        raise DataError(f"there is no project file '{path}': write one with dynid init") from None
+        raise MissingFile(f"there is no project file '{path}': write one with dynid init", "project") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the project file '{path}': {error}") from None
+        raise MissingFile(f"cannot read the project file '{path}': {error}", "project") from None
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"the project file '{path}' is not TOML: {error}") from None
+        raise DamagedFile(f"the project file '{path}' is not TOML: {error}") from None
     if "path" in data:
-        raise DataError(f"{path}: 'path' is unknown: use robot, log, runs, identify, loop, actuators and fleet")
+        raise UnknownName("'path' is unknown: use robot, log, runs, identify, loop, actuators and fleet", where=path)
     try:
         log = LogFormat.from_toml({"log": data.pop("log", {})})
     except DynidError as error:
-        raise DataError(f"{path}: [log] {error}") from None
+        raise error.at(f"{path}: [log]") from None
     try:
         return Project(path=path, log=log, **data)
     except ValidationError as error:
-        raise DataError(f"{path}: {_plain(error)}") from None
+        raise InvalidValue(f"{_plain(error)}", where=path) from None
     except DynidError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise error.at(path) from None
 
 
 def _plain(error: ValidationError) -> str:

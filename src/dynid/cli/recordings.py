@@ -16,7 +16,7 @@ from dynid.cli.progress import working
 from dynid.cli.report import Compare
 from dynid.cli.routes import next_command
 from dynid.cli.wrap import with_estimate, with_logs
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, NotApplicable
 
 if TYPE_CHECKING:
     from dynid.assessment.model.horizon import SimulationError
@@ -131,7 +131,7 @@ def validate(
     data_set = inputs.data_set(long=in_pieces) if inputs.given else None
     if data_set is not None:
         if compare is not None or loop is not None:
-            raise DataError("--compare and --controller are for log files, not for a data set")
+            raise NotApplicable("--compare and --controller are for log files, not for a data set", "compare")
         with data_sets.client_of(cluster) as client:
             data_sets.validate(estimate, data_set, data_sets.Work(client, skip_bad_partitions), wanted, as_json)
         return
@@ -183,8 +183,8 @@ def _recordings(inputs: Inputs) -> tuple[Recording | None, Recording]:
     if inputs.given:
         return None, inputs.read()
     if inputs.project is None:
-        raise DataError("no log is given: name DATA, logs of motion that the estimate was not identified from")
+        raise MissingArgument("no log is given: name DATA, logs of motion that the estimate was not identified from")
     fitted, unseen = inputs.read_split(None, None, None)
     if unseen is None:
-        raise DataError(f"{inputs.project.path}: runs.validate and runs.validate_share are missing: name DATA")
+        raise MissingArgument(f"{inputs.project.path}: runs.validate and runs.validate_share are missing: name DATA")
     return fitted, unseen

@@ -18,7 +18,7 @@ from dynid.cli.inputs import Inputs, load_estimate
 from dynid.cli.output import check_required, error_lines, required, show, verdict_lines
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_estimate
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, NotApplicable, WrongFormat
 
 if TYPE_CHECKING:
     from dynid.assessment.verdict.assessment import Assessment
@@ -126,7 +126,7 @@ def _motion(
     found = data_sets.read_fitted(inputs, validate, share, rows, long=streams)
     if found is not None:
         if not streams:
-            raise DataError("--compare is for log files, not for a data set")
+            raise NotApplicable("--compare is for log files, not for a data set", "compare")
         assert inputs.estimate is not None
         with data_sets.client_of(cluster) as client:
             unseen = data_sets.predicted(inputs.estimate, found[1], data_sets.Work(client, skip_bad))
@@ -191,7 +191,7 @@ def assess_and_report(
 def result_page(report: Path | None) -> Path | None:
     """The value of --report of commands whose page is written only where it is named, checked."""
     if report is not None and report.suffix not in (".html", ".htm"):
-        raise DataError(f"--report takes an .html file, got '{report}'")
+        raise WrongFormat(f"--report takes an .html file, got '{report}'", "report")
     return report
 
 
@@ -228,7 +228,7 @@ def report_files(report: str | None, output: Path | None) -> tuple[Path, ...]:
     if report is None:
         path = path.with_suffix(".report.html")
     elif path.suffix not in (".html", ".htm"):
-        raise DataError(f"--report takes an .html file or none, got '{report}'")
+        raise WrongFormat(f"--report takes an .html file or none, got '{report}'", "report")
     return path, _verdict_file(path)
 
 

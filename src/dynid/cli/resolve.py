@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dynid.cli import complete, options, values
 from dynid.cli.inputs import Inputs, load_estimate
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, MissingArgument, MissingFile, UnknownName
 from dynid.patterns import matching_names
 
 if TYPE_CHECKING:
@@ -99,11 +99,11 @@ def _estimate_file(name: str | None, project: Project | None) -> Path:
     if name is not None:
         return Path(name)
     if project is None:
-        raise DataError("no estimate is given: name ESTIMATE, or work in a folder with dynid.toml")
+        raise MissingArgument("no estimate is given: name ESTIMATE, or work in a folder with dynid.toml")
     if project.output is None or project.output.suffix != ".json":
-        raise DataError(f"{project.path}: identify.output names no saved estimate (.json): name ESTIMATE")
+        raise MissingArgument(f"{project.path}: identify.output names no saved estimate (.json): name ESTIMATE")
     if not project.output.is_file():
-        raise DataError(f"there is no estimate '{project.output}' yet: run dynid identify")
+        raise MissingFile(f"there is no estimate '{project.output}' yet: run dynid identify")
     return project.output
 
 
@@ -111,7 +111,7 @@ def _robot_file(name: str | None, project: Project | None) -> str:
     if name is not None:
         return name
     if project is None:
-        raise DataError("no robot is given: name ROBOT, or write a project file with dynid init")
+        raise MissingArgument("no robot is given: name ROBOT, or write a project file with dynid init")
     return project.robot_file
 
 
@@ -182,7 +182,9 @@ def _log_format(
         before = known.get(name)
         known[name] = before | value if isinstance(value, dict) and isinstance(before, dict) else value
     if "rate" in reading and "time" not in reading and "time" in known and project is not None:
-        raise DataError(f"--rate is for logs without a time column, {project.path} names one: give --time none as well")
+        raise ConflictingArguments(
+            f"--rate is for logs without a time column, {project.path} names one: give --time none as well", "rate"
+        )
     if "time" in reading and reading["time"] is not None and "rate" not in reading:
         known.pop("rate", None)
     return LogFormat(**known)
@@ -210,7 +212,9 @@ def locked(robot: Robot, joints: Sequence[str] | Mapping[str, float]) -> Robot:
     for pattern, value in pairs:
         found = matching_names(pattern, robot.coordinates)
         if not found:
-            raise DataError(f"--lock: no joint fits '{pattern}', the robot has {', '.join(robot.coordinates)}")
+            raise UnknownName(
+                f"--lock: no joint fits '{pattern}', the robot has {', '.join(robot.coordinates)}", "lock"
+            )
         held |= dict.fromkeys(found, value)
     return robot.locked(held)
 

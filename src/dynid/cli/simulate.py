@@ -15,7 +15,7 @@ from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_robot
-from dynid.errors import DataError
+from dynid.errors import DataError, MissingArgument
 
 if TYPE_CHECKING:
     from dynid.robot.model import Robot
@@ -75,7 +75,9 @@ def simulate(
     }
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator, sensors=sensors)
     if loop is None or loop.controller is None:
-        raise DataError("no controller is given: name its file with --controller, or in loop.controller of dynid.toml")
+        raise MissingArgument(
+            "no controller is given: name its file with --controller, or in loop.controller of dynid.toml", "controller"
+        )
     motion = _reference(reference, robot)
     with working("simulating") as work:
         done = run(

@@ -12,7 +12,7 @@ from dynid.cli.app import check_outputs, write, wrote
 from dynid.cli.inputs import Inputs, load_estimate
 from dynid.cli.output import show
 from dynid.cli.progress import working
-from dynid.errors import DataError
+from dynid.errors import Mismatch, NotApplicable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class Stop:
     def __init__(self, most: int | None, target: float | None, least_gain: float | None) -> None:
         if most is None and not (target is None and least_gain is None):
             option = "--target" if target is not None else "--least-gain"
-            raise DataError(f"{option} is for motions one after another: give --stack")
+            raise NotApplicable(f"{option} is for motions one after another: give --stack", option)
         self.most = most
         self.settings: dict[str, Any] = {"most": most, "target": target}
         if least_gain is not None:
@@ -49,9 +49,10 @@ def with_drives_of(robot: Robot, estimate: Estimate) -> Robot:
     from dataclasses import replace
 
     if estimate.robot.coordinates != robot.coordinates:
-        raise DataError(
+        raise Mismatch(
             f"--after: the estimate is of the joints {', '.join(estimate.robot.coordinates)}, but robot "
-            f"'{robot.name}' has {', '.join(robot.coordinates)}"
+            f"'{robot.name}' has {', '.join(robot.coordinates)}",
+            "after",
         )
     return replace(robot, drives=estimate.robot.drives)
 
@@ -71,7 +72,7 @@ def earlier(
     logs = [name for name in _names(after) if not _is_estimate(name)]
     if not logs and (inputs.reading or inputs.cleaning):
         option = next(iter({**inputs.reading, **inputs.cleaning})).replace("_", "-")
-        raise DataError(f"--{option} is for recordings: name some in --after")
+        raise NotApplicable(f"--{option} is for recordings: name some in --after", option)
     recordings = [inputs.read(logs)] if logs else []
     base = base_parameters(robot, channels="torque" if robot.base == "fixed" else "wrench")
     known = None if logs or estimates else rate

@@ -36,7 +36,8 @@ def need_checkout() -> None:
     if not (root / "studies" / "__init__.py").is_file():
         raise DynidError(
             "the studies are not part of the installed package: clone the repository and run "
-            "'pip install -e .' there, then this command finds them"
+            "'pip install -e .' there, then this command finds them",
+            code="missing_package",
         )
     if str(root) not in sys.path:
         sys.path.append(str(root))
@@ -123,7 +124,7 @@ def reproduce(
     chosen = [find_study(name)] if name else list(studies().values())
     _check_options(chosen, full=full, half=half, folder=folder)
     if store is not None and half is not None:
-        raise DynidError("--store keeps the figures of all cases; leave --half out")
+        raise DynidError("--store keeps the figures of all cases; leave --half out", "half", code="conflicting")
     out: list[dict[str, Any]] = []
     failures = 0
     for place, study in enumerate(chosen, start=1):
@@ -154,7 +155,11 @@ def _check_options(chosen: Sequence[Study], half: str | None, **others: bool | P
         needed = all if option == "half" else any
         if value and not needed(study.takes(option) for study in chosen):
             able = ", ".join(study.name for study in studies().values() if study.takes(option))
-            raise DynidError(f"--{option} applies to {able}, named one at a time; leave --{option} out")
+            raise DynidError(
+                f"--{option} applies to {able}, named one at a time; leave --{option} out",
+                option,
+                code="not_applicable",
+            )
 
 
 def _figures(run: Callable[[], Iterator[Figure]], which: str, expected: int) -> list[Figure]:

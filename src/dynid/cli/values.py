@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal, cast
 
-from dynid.errors import DataError
+from dynid.errors import InvalidType, InvalidValue
 from dynid.reading import whole_number
 
 __all__ = [
@@ -43,16 +43,18 @@ _SMALLEST, _LARGEST = 1e-15, 1e15
 def checked(value: float, option: str) -> float:
     """A number that can be computed with."""
     if not isfinite(value):
-        raise DataError(f"{option} takes a finite number, got {value}")
+        raise InvalidValue(f"{option} takes a finite number, got {value}", option)
     if value and not _SMALLEST <= abs(value) <= _LARGEST:
-        raise DataError(f"{option} takes 0 or a number of a size between {_SMALLEST:g} and {_LARGEST:g}, got {value:g}")
+        raise InvalidValue(
+            f"{option} takes 0 or a number of a size between {_SMALLEST:g} and {_LARGEST:g}, got {value:g}", option
+        )
     return value
 
 
 def draws(count: int) -> int:
     """A number of draws: fewer have no standard deviation, more take too much computer memory."""
     if not _FEWEST <= count <= _MOST:
-        raise DataError(f"--draws takes {_FEWEST} to {_MOST} draws, got {count}")
+        raise InvalidValue(f"--draws takes {_FEWEST} to {_MOST} draws, got {count}", "draws")
     return count
 
 
@@ -61,7 +63,7 @@ def number(text: str, option: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise DataError(f"{option} takes a number, got '{text:.60}'") from None
+        raise InvalidType(f"{option} takes a number, got '{text:.60}'", option) from None
     return checked(value, option)
 
 
@@ -87,7 +89,7 @@ def key_values(items: Sequence[str] | None, option: str) -> dict[str, str]:
     for item in items or ():
         key, equals, value = item.partition("=")
         if not equals or not key or not value:
-            raise DataError(f"{option} takes SIGNAL=VALUE, got '{item}'")
+            raise InvalidValue(f"{option} takes SIGNAL=VALUE, got '{item}'", option)
         out[key] = value
     return out
 
@@ -102,7 +104,7 @@ def kilograms(text: str, option: str) -> float:
     try:
         value = float(text.strip().removesuffix("kg"))
     except ValueError:
-        raise DataError(f"{option} takes a mass in kg such as 16 or 16kg, got '{text:.60}'") from None
+        raise InvalidValue(f"{option} takes a mass in kg such as 16 or 16kg, got '{text:.60}'", option) from None
     return checked(value, option)
 
 
@@ -112,7 +114,7 @@ def key_kilograms(items: Sequence[str] | None, option: str) -> dict[str, float]:
     for item in items or ():
         link, equals, mass = item.rpartition("=")
         if not equals or not link:
-            raise DataError(f"{option} takes LINK=KG, got '{item:.60}'")
+            raise InvalidValue(f"{option} takes LINK=KG, got '{item:.60}'", option)
         out[link] = kilograms(mass, f"{option} {link}")
     return out
 
@@ -122,7 +124,7 @@ def row_range(text: str, option: str) -> tuple[int | None, int | None]:
     start, colon, stop = text.partition(":")
     ends = whole_number(start), whole_number(stop)
     if not colon or any(x and end is None for x, end in zip((start, stop), ends, strict=True)):
-        raise DataError(f"{option} takes START:STOP, got '{text:.60}'")
+        raise InvalidValue(f"{option} takes START:STOP, got '{text:.60}'", option)
     return ends
 
 
@@ -166,7 +168,7 @@ def decimation(text: str) -> tuple[int, ...] | str:
 def _factor(value: float) -> int:
     """A decimation factor."""
     if not value.is_integer() or value < 1:
-        raise DataError(f"--decimate takes whole numbers of at least 1, got {value:g}")
+        raise InvalidValue(f"--decimate takes whole numbers of at least 1, got {value:g}", "decimate")
     return int(value)
 
 

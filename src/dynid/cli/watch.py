@@ -18,7 +18,7 @@ from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.output import show
 from dynid.cli.wrap import with_model
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, TooFew
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -68,9 +68,9 @@ def watch(
     from dynid.online.sources import open_source
 
     if every <= 0:
-        raise DataError(f"--every must be a positive number of seconds, got {every:g}")
+        raise InvalidValue(f"--every must be a positive number of seconds, got {every:g}", "every")
     if seconds is not None and seconds < 0:
-        raise DataError(f"--for must not be negative, got {seconds:g}")
+        raise InvalidValue(f"--for must not be negative, got {seconds:g}", "seconds")
     check_outputs(output)
     settings = {"forgetting": forgetting, "window": window, **inputs.cleaning}
     reader = LineReader(inputs.robot, inputs.log, whole=inputs.whole)
@@ -85,7 +85,7 @@ def watch(
         _save(state, output)  # also after an error: the motion does not come back
     _show(state, table, as_json)
     if output is not None and state.estimate is None:
-        raise DataError(f"nothing is saved: {state.waiting}")
+        raise TooFew(f"nothing is saved: {state.waiting}")
 
 
 def _follow(

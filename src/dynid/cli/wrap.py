@@ -9,10 +9,11 @@ from inspect import Parameter, Signature, signature
 from typing import Any
 
 from dynid.cli import options
-from dynid.cli.app import remember_inputs
+from dynid.cli.app import app, remember_inputs
 from dynid.cli.inputs import Inputs
-from dynid.cli.keywords import option_words
+from dynid.cli.option_names import option_words
 from dynid.cli.resolve import Subject, resolve
+from dynid.errors import Sentence
 
 __all__ = ["with_estimate", "with_friction", "with_logs", "with_model", "with_new_project", "with_robot"]
 
@@ -92,7 +93,8 @@ def _wrapped(
         remember_inputs(*_files(inputs, found))
         if inputs.robot_file and command.__name__ not in _TELLING:
             for note in inputs.robot.notes:
-                print(f"note: {option_words(note, command.__name__)}", file=sys.stderr)
+                said = note.in_words(option_words(app.built, command.__name__)) if isinstance(note, Sentence) else note
+                print(f"note: {said}", file=sys.stderr)
         command(inputs=inputs, **given)
 
     ordered = [parameters[0], *(p.replace(kind=Parameter.KEYWORD_ONLY) for p in own), *parameters[1:]]

@@ -14,7 +14,7 @@ from dynid.codegen.functions import Function
 from dynid.codegen.graph import Node, reachable
 from dynid.codegen.program import Program
 from dynid.codegen.statements import plain, title_lines
-from dynid.errors import DataError
+from dynid.errors import MissingPackage
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -101,7 +101,7 @@ def _function(program: Program, function: Function) -> ca.Function:
     try:
         import casadi as ca
     except ImportError:
-        raise DataError("CasADi functions need CasADi: pip install dynid[symbolic]") from None
+        raise MissingPackage("CasADi functions need CasADi: pip install dynid[symbolic]") from None
     inputs = {x.name: ca.SX.sym(x.name, x.size) for x in function.arguments}
     known: dict[int, Any] = {}
     for node in reachable(function.outputs):

@@ -18,7 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.codegen.c_linkage import STATUS
 from dynid.codegen.functions import Function
 from dynid.codegen.program import Program
-from dynid.errors import DataError, DynidError
+from dynid.errors import (
+    DynidError,
+    Infeasible,
+    InvalidShape,
+    MissingArgument,
+    MissingPackage,
+    NotApplicable,
+    UnknownName,
+)
 
 __all__ = ["STRICT", "CompiledCode", "compile_c", "find_compiler"]
 
@@ -44,10 +52,10 @@ class CompiledCode:
         """
         made = {f.name: f for f in self.program.functions}
         if function not in made:
-            raise DataError(f"'{function}' was not generated, there are {', '.join(made)}")
+            raise UnknownName(f"'{function}' was not generated, there are {', '.join(made)}", "function")
         of = made[function]
         if len(arguments) != len(of.arguments):
-            raise DataError(f"{function} takes {', '.join(x.name for x in of.arguments)}")
+            raise MissingArgument(f"{function} takes {', '.join(x.name for x in of.arguments)}")
         arrays = [_rows(x, a.size, a.name) for x, a in zip(arguments, of.arguments, strict=True)]
         samples = max(len(x) for x in arrays)
         out = np.empty((samples, int(np.prod(of.shape))))
@@ -72,9 +80,11 @@ class CompiledCode:
                 posture[:] = robot.assembled
                 failed = entry(*places)
             if loops and failed in _NOT_REACHED:
-                raise DataError(f"'{robot.name}' cannot be assembled at sample {k}: {_NOT_REACHED[failed]}")
+                raise Infeasible(f"'{robot.name}' cannot be assembled at sample {k}: {_NOT_REACHED[failed]}")
             if (function.positive or loops) and failed:
-                raise DynidError(f"the mass matrix of '{robot.name}' is not positive definite at sample {k}")
+                raise DynidError(
+                    f"the mass matrix of '{robot.name}' is not positive definite at sample {k}", code="infeasible"
+                )
 
 
 def find_compiler() -> str:
@@ -85,13 +95,13 @@ def find_compiler() -> str:
         if found:
             return found
     tried = f"CC = {named}" if named else ", ".join(_COMPILERS)
-    raise DataError(f"no C compiler was found ({tried}): the code can be written, but not be compiled here")
+    raise MissingPackage(f"no C compiler was found ({tried}): the code can be written, but not be compiled here")
 
 
 def compile_c(files: Mapping[str, str], program: Program, language: str, flags: Sequence[str]) -> CompiledCode:
     """Compile and load C files; every warning is an error."""
     if language != "c":
-        raise DataError(f"only C can be compiled here, this code is {language}")
+        raise NotApplicable(f"only C can be compiled here, this code is {language}", "language")
     compiler = find_compiler()
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
@@ -100,12 +110,15 @@ def compile_c(files: Mapping[str, str], program: Program, language: str, flags: 
         command = [compiler, *STRICT, *flags, "-shared", "-fPIC", f"{program.name}.c", "-o", str(library), "-lm"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise DynidError(f"{compiler} refused the generated code: {(done.stderr or done.stdout).strip()[:400]}")
+            raise DynidError(
+                f"{compiler} refused the generated code: {(done.stderr or done.stdout).strip()[:400]}",
+                code="unsupported",
+            )
         return CompiledCode(program, ctypes.CDLL(str(library)))
 
 
 def _rows(given: ArrayLike, size: int, name: str) -> Array:
     out = np.ascontiguousarray(np.atleast_2d(np.asarray(given, dtype=float)))
     if out.ndim != 2 or out.shape[1] != size:
-        raise DataError(f"{name} must have {size} values per sample, got shape {np.shape(given)}")
+        raise InvalidShape(f"{name} must have {size} values per sample, got shape {np.shape(given)}", name)
     return out

@@ -23,7 +23,8 @@ def refuse_custom(robot: Robot) -> None:
     if custom:
         raise ModelError(
             f"{', '.join(custom)}: a column given as a Python function cannot be written as code; "
-            'leave it out with robot.without("NAME") and add its torque by hand'
+            'leave it out with robot.without("NAME") and add its torque by hand',
+            code="unsupported",
         )
 
 

@@ -15,7 +15,7 @@ from dynid.codegen.drive_terms import drive_inertia, drive_torques, refuse_custo
 from dynid.codegen.graph import Graph, Node
 from dynid.codegen.newton_euler import torques
 from dynid.codegen.simplify import simplified
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, UnknownName
 from dynid.robot.model import Robot
 
 __all__ = ["FUNCTIONS", "Argument", "Function", "arguments_of", "build_function"]
@@ -113,7 +113,7 @@ def build_function(
     and bias torques then have the accelerations as an argument.
     """
     if name not in FUNCTIONS:
-        raise DataError(f"no function is named '{name}', there are {', '.join(FUNCTIONS)}")
+        raise UnknownName(f"no function is named '{name}', there are {', '.join(FUNCTIONS)}", "name")
     refuse_custom(robot)
     p = len(robot.layout)
     graph = Graph()
@@ -127,7 +127,7 @@ def build_function(
     else:
         numbers = robot.parameters if values is None else np.asarray(values, dtype=float)
         if numbers.shape != (p,):
-            raise DataError(f"expected {p} standard parameters, got shape {numbers.shape}")
+            raise InvalidShape(f"expected {p} standard parameters, got shape {numbers.shape}")
         given = [float(x) for x in numbers]
     if robot.base == "instrumented" and name in ("mass_matrix", "coriolis_matrix", "forward_dynamics"):
         # The base stands still: what moves is the robot on a fixed one.

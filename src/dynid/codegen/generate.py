@@ -24,7 +24,18 @@ from dynid.codegen.operations import Operations
 from dynid.codegen.program import Program
 from dynid.codegen.tensor_file import TENSOR_FUNCTIONS, tensor_function
 from dynid.codegen.torch_file import emit_torch
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import (
+    DataError,
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    MissingArgument,
+    NotApplicable,
+    UnknownName,
+    did_you_mean,
+    keyword,
+    named,
+)
 from dynid.export.label import label_of
 from dynid.feasibility.queries import is_feasible
 from dynid.files import make_folder, write_text
@@ -211,17 +222,21 @@ def generate_code(
     estimate = robot if isinstance(robot, Estimate) else None
     model = robot.robot if isinstance(robot, Estimate) else robot
     if language not in EMITTERS:
-        raise DataError(f"language '{language}' is unknown: use {', '.join(EMITTERS)}")
+        raise UnknownName(f"{named('language')} '{language}' is unknown: use {', '.join(EMITTERS)}")
     if model.loops and language not in ("c", "python"):
-        raise DataError(f"code of a robot with closed loops is written in C and in Python, not in {_TITLES[language]}")
+        raise NotApplicable(
+            f"code of a robot with closed loops is written in C and in Python, not in {_TITLES[language]}", "language"
+        )
     if parameters is None:
         parameters = "symbolic" if language in _TENSORS else "standard"
     if parameters not in PARAMETERS:
-        raise DataError(f"parameters '{parameters}' is unknown: use {', '.join(PARAMETERS)}")
+        raise UnknownName(f"{named('parameters')} '{parameters}' is unknown: use {', '.join(PARAMETERS)}")
     if language in _TENSORS and not parameters.startswith("symbolic"):
-        raise DataError(f"the parameters are an argument in {_TITLES[language]}: use symbolic or symbolic-base")
+        raise NotApplicable(
+            f"the parameters are an argument in {_TITLES[language]}: use symbolic or symbolic-base", "parameters"
+        )
     if sines not in ("inline", "library"):
-        raise DataError(f"sines '{sines}' is unknown: use inline or library")
+        raise UnknownName(f"sines '{sines}' is unknown: use inline or library", "sines")
     label = label_of(robot, untrusted)
     wanted = _wanted(functions, tuple(FUNCTIONS) if language not in _TENSORS else TENSOR_FUNCTIONS)
     if law is not None:
@@ -242,7 +257,8 @@ def generate_code(
     if flaw and not allow_infeasible:
         raise DataError(
             f"{flaw}: use physically consistent ones, from method 'feasible' or "
-            "dynid.feasibility.nearest_feasible, or say allow_infeasible=True"
+            f"dynid.feasibility.nearest_feasible, or say {keyword('allow_infeasible', True)}",
+            code="untrusted",
         )
     names, units = model.parameter_names, tuple(p.unit for p in model.layout)
     if base is not None:
@@ -287,22 +303,22 @@ def _wanted(functions: Sequence[str], every: tuple[str, ...]) -> tuple[str, ...]
     for function in wanted:
         if function not in FUNCTIONS:
             hint = did_you_mean(function, FUNCTIONS)
-            raise DataError(f"no function is named '{function}', there are {', '.join(FUNCTIONS)}{hint}")
+            raise UnknownName(f"no function is named '{function}', there are {', '.join(FUNCTIONS)}{hint}", "functions")
     if not wanted:
-        raise DataError(f"name at least one function: {', '.join(FUNCTIONS)}")
+        raise MissingArgument(f"name at least one function: {', '.join(FUNCTIONS)}", "functions")
     return tuple(dict.fromkeys(wanted))
 
 
 def _law(law: ActuatorLaw, robot: Robot, language: str) -> ActuatorLaw:
     """The law of the robot's joints, in their order."""
     if language not in _TENSORS:
-        raise DataError(f"the law of the actuators is written in PyTorch and JAX, not in {_TITLES[language]}")
+        raise NotApplicable(f"the law of the actuators is written in PyTorch and JAX, not in {_TITLES[language]}")
     return law.of(robot.coordinates)
 
 
 def _checked_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise DataError(f"'{name}' cannot be a name in code: use letters, digits and underscores")
+        raise InvalidValue(f"'{name}' cannot be a name in code: use letters, digits and underscores", "name")
     return name
 
 
@@ -318,9 +334,9 @@ def _whole_base(base: BaseParameters) -> BaseParameters:
         return base
     every = base_parameters(base.robot).count
     if base.count < every:
-        raise DataError(
+        raise NotApplicable(
             f"these {base.count} base parameters come from {len(base.channels)} of {len(base.robot.channels)} "
-            f'channels; {every - base.count} of {every} are not identified: use parameters="standard"'
+            f"channels; {every - base.count} of {every} are not identified: use {keyword('parameters', 'standard')}"
         )
     return base
 
@@ -348,9 +364,9 @@ def _mixed(base: BaseParameters, function: str) -> str | None:
 def _refuse_mixed(base: BaseParameters, function: str) -> None:
     name = _mixed(base, function)
     if name is not None:
-        raise DataError(
+        raise NotApplicable(
             f"{function} cannot be computed from base parameters alone: '{name}' adds drive and body parameters; "
-            'use parameters="standard"'
+            f"use {keyword('parameters', 'standard')}"
         )
 
 
@@ -360,11 +376,11 @@ def _numbers(robot: Robot, estimate: Estimate | None, base: BaseParameters | Non
         try:
             out = np.array(values, dtype=float)
         except (TypeError, ValueError):
-            raise DataError(f"values must be numbers, got {values!r:.60}") from None
+            raise InvalidType(f"values must be numbers, got {values!r:.60}") from None
         if out.shape != (size,):
-            raise DataError(f"expected {size} {kind} parameters, got shape {out.shape}")
+            raise InvalidShape(f"expected {size} {kind} parameters, got shape {out.shape}")
         if not np.all(np.isfinite(out)):
-            raise DataError("values: a number is not finite")
+            raise InvalidValue("values: a number is not finite")
         return out
     if base is not None:
         return estimate.beta if estimate else base.values()

@@ -95,7 +95,7 @@ class Graph:
     def const(self, value: float) -> Node:
         value = float(value)
         if not math.isfinite(value):
-            raise DataError("a constant of the generated code is not finite")
+            raise DataError("a constant of the generated code is not finite", code="invalid_model")
         return self._node("const", (), value=value + 0.0)  # + 0.0 makes -0.0 a plain zero
 
     def input(self, name: str, position: int) -> Node:
@@ -177,7 +177,7 @@ class Graph:
         a, b = self._lift(a), self._lift(b)
         if b.kind == "const":
             if b.value == 0.0:
-                raise DataError("the generated code would divide by zero")
+                raise DataError("the generated code would divide by zero", code="invalid_model")
             return self.mul(a, 1.0 / b.value)
         if a.is_zero:
             return a

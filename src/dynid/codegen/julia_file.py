@@ -18,7 +18,7 @@ from dynid.codegen.statements import (
     places,
     plain,
 )
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 
 __all__ = ["emit_julia"]
 
@@ -62,7 +62,7 @@ def emit_julia(program: Program) -> dict[str, str]:
     text = "\n".join(lines)
     code = re.sub(r'"[^"]*"', "", text)
     if program.name in _RESERVED or not program.name.strip("_") or re.search(rf"\b{program.name}\b", code):
-        raise DataError(f"'{program.name}' has another meaning in the Julia file: give another name")
+        raise InvalidValue(f"'{program.name}' has another meaning in the Julia file: give another name", "name")
     head = [f"# {line}".rstrip() for line in folded(head_lines(program), _UNSAFE)]
     return {f"{program.name}.jl": "\n".join([*head, "", f"module {program.name}", text, "", "end", ""])}
 

@@ -183,7 +183,9 @@ def _ends(robot: Robot, graph: Graph, q: list[Node], v: list[Node]) -> list[tupl
     out = []
     for loop in robot.loops:
         if isinstance(loop, JointEquality):
-            raise ModelError(f"{loop} cannot be written as code: code has loops between frames only")
+            raise ModelError(
+                f"{loop} cannot be written as code: code has loops between frames only", code="unsupported"
+            )
         own = loop_chains(arrays, loop)
         out.append((loop, _end(model, loop.first, own[0], q, v), _end(model, loop.second, own[1], q, v)))
     return out

@@ -19,7 +19,7 @@ from dynid.codegen.statements import (
     plain,
     title_lines,
 )
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, TooLarge
 
 __all__ = ["emit_matlab"]
 
@@ -44,11 +44,11 @@ _LONGEST = 63
 def emit_matlab(program: Program) -> dict[str, str]:
     """Texts of NAME_FUNCTION.m, one per function, and of NAME_model.m, which tells what the arrays hold."""
     if not re.match("[A-Za-z]", program.name):
-        raise DataError(f"names in MATLAB begin with a letter, unlike '{program.name}': give another name")
+        raise InvalidValue(f"names in MATLAB begin with a letter, unlike '{program.name}': give another name", "name")
     files = {"model": _model(program)} | {f.name: _function(program, f) for f in program.functions}
     for name in files:
         if len(program.name) + 1 + len(name) > _LONGEST:
-            raise DataError(f"'{program.name}_{name}' has more than {_LONGEST} characters: give a shorter name")
+            raise TooLarge(f"'{program.name}_{name}' has more than {_LONGEST} characters: give a shorter name", "name")
     return {f"{program.name}_{name}.m": "\n".join([*lines, ""]) for name, lines in files.items()}
 
 

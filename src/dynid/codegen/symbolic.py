@@ -17,7 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.codegen.equation_text import latex_text, plain_text
 from dynid.codegen.readable import collected, readable
-from dynid.errors import DataError, ModelError
+from dynid.errors import (
+    ConflictingArguments,
+    InvalidShape,
+    Mismatch,
+    MissingPackage,
+    ModelError,
+    NotApplicable,
+    TooLarge,
+    Unsupported,
+)
 from dynid.parameters.base import BaseParameters
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS
@@ -103,7 +112,7 @@ class Equations:
         ):
             numbers = np.asarray(numbers, dtype=float)
             if numbers.shape != (len(symbols),):
-                raise DataError(
+                raise InvalidShape(
                     f"expected {len(symbols)} numbers for {symbols[0]} and so on, got shape {numbers.shape}"
                 )
             given |= dict(zip(symbols, numbers.tolist(), strict=True))
@@ -156,7 +165,7 @@ def equations(
     try:
         import sympy as sp
     except ImportError:
-        raise DataError("equations need SymPy: pip install dynid[symbolic]") from None
+        raise MissingPackage("equations need SymPy: pip install dynid[symbolic]") from None
 
     _check(robot, base, lengths)
     n = robot.n
@@ -189,21 +198,23 @@ def equations(
 
 def _check(robot: Robot, base: BaseParameters | None, lengths: bool) -> None:
     if robot.base != "fixed":
-        raise DataError(f"equations are written of robots on a fixed base; '{robot.name}' has a {robot.base} one")
+        raise NotApplicable(f"equations are written of robots on a fixed base; '{robot.name}' has a {robot.base} one")
     if robot.loops:
-        raise DataError(f"equations are written of robots without closed loops; '{robot.name}' has {len(robot.loops)}")
+        raise NotApplicable(
+            f"equations are written of robots without closed loops; '{robot.name}' has {len(robot.loops)}"
+        )
     if robot.n > MAX_JOINTS:
-        raise DataError(
+        raise TooLarge(
             f"'{robot.name}' has {robot.n} joints; equations are written of up to {MAX_JOINTS}, for more of them "
             "take C, Python or CasADi code"
         )
     own = [t.name for t in robot.drives if t.kind == TermKind.CUSTOM]
     if own:
-        raise DataError(f"term '{own[0]}' is a function of the user's own, which has no equation")
+        raise Unsupported(f"term '{own[0]}' is a function of the user's own, which has no equation")
     if base is not None and (base.robot.parameter_names != robot.parameter_names or base.channels != robot.channels):
-        raise DataError("these base parameters belong to another robot or to only some of its channels")
+        raise Mismatch("these base parameters belong to another robot or to only some of its channels", "base")
     if base is not None and lengths:
-        raise DataError("base parameters hold numbers of the geometry: leave lengths out")
+        raise ConflictingArguments("base parameters hold numbers of the geometry: leave lengths out", "lengths")
 
 
 def _base_symbols(base: BaseParameters, standard: list[Any]) -> tuple[dict[str, Any], dict[Any, Any]]:
@@ -360,4 +371,4 @@ def _effort(term: DriveTerm, s: Any) -> Any:
         return sp.sign(s)
     if term.is_coulomb:
         return sp.Piecewise((high, s > 0), (low, s < 0), (0, True))
-    raise ModelError(f"drive term '{term.name}' has no equation")
+    raise ModelError(f"drive term '{term.name}' has no equation", code="unsupported")

@@ -13,7 +13,7 @@ from dynid.codegen.program import Program
 from dynid.codegen.statements import MEANINGS, folded, head_lines, plain
 from dynid.codegen.tensor_library import TensorLibrary, constants_text, numbers
 from dynid.codegen.tree_text import TREE_TEXT, Columns, tree_constants
-from dynid.errors import DataError
+from dynid.errors import Unsupported
 from dynid.robot.model import Robot
 
 __all__ = ["TENSOR_FUNCTIONS", "tensor_file", "tensor_function"]
@@ -89,7 +89,7 @@ def tensor_function(robot: Robot, name: str, count: int) -> Function:
     """The function as the caller sees it, without a graph; `count` is the number of parameters."""
     if name not in _LINES:
         hint = "the derivative of inverse_dynamics with respect to parms" if name == "regressor" else "not needed there"
-        raise DataError(f"{name} is not written for PyTorch and JAX ({hint}): use {', '.join(_LINES)}")
+        raise Unsupported(f"{name} is not written for PyTorch and JAX ({hint}): use {', '.join(_LINES)}")
     names, result = FUNCTIONS[name]
     shape: tuple[int, ...] = (robot.nv,) if name == "forward_dynamics" else (len(robot.channels),)
     if name == "drive_torque":

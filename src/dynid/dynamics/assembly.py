@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_batch, first_use, for_kernel, run
 from dynid.dynamics.tree import Tree, compile_robot
-from dynid.errors import DataError
+from dynid.errors import DataError, Infeasible
 from dynid.robot.joint_equality import JointEquality
 from dynid.robot.loops import LoopKind, gap_limit
 from dynid.robot.model import Robot
@@ -189,8 +189,8 @@ def _not_assembled(robot: Robot, q: Array, sample: int, status: NDArray[np.int64
     where = ", ".join(f"{name} {x:.4g}" for name, x in joints)
     names = " and ".join(str(loop) for loop in robot.loops)
     if status[sample] == _SINGULAR:
-        return DataError(f"sample {sample} ({where}) is at or beyond a singular posture of {names}")
-    return DataError(f"sample {sample} ({where}) cannot be assembled: it opens {names}")
+        return Infeasible(f"sample {sample} ({where}) is at or beyond a singular posture of {names}")
+    return Infeasible(f"sample {sample} ({where}) cannot be assembled: it opens {names}")
 
 
 def _closure(robot: Robot) -> tuple[Tree, Closure]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidType, InvalidValue, MissingArgument, NotFinite, named
 from dynid.reading import whole_number
 from dynid.robot.model import Robot
 
@@ -35,7 +35,7 @@ def thread_count() -> int:
     if given:
         count = whole_number(given)
         if not count:
-            raise DataError(f"DYNID_THREADS must be a positive integer, got '{given:.60}'")
+            raise InvalidValue(f"DYNID_THREADS must be a positive integer, got '{given:.60}'", "dynid_threads")
         return count
     return core_count()
 
@@ -116,27 +116,33 @@ def as_batch(robot: Robot, **given: ArrayLike | None) -> tuple[list[Array], int,
     arrays, shapes = [], []
     for name, value in given.items():
         if value is None:
-            raise DataError(f"{name} is missing")
+            raise MissingArgument(f"{name} is missing", name)
         try:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
-            raise DataError(f"{name} is not an array of numbers") from None
+            raise InvalidType(f"{name} is not an array of numbers", name) from None
         width = robot.nq if name == "q" else robot.nv
         if array.ndim not in (1, 2) or array.shape[-1] != width:
-            raise DataError(f"{name} has shape {array.shape}; robot '{robot.name}' needs (N, {width}) or ({width},)")
+            raise InvalidShape(
+                f"{name} has shape {array.shape}; robot '{robot.name}' needs (N, {width}) or ({width},)", name
+            )
         if not np.all(np.isfinite(array)):
             where = np.argwhere(~np.isfinite(np.atleast_2d(array)))[0]
-            raise DataError(f"{name} has a value that is not finite, first at sample {where[0]}, column {where[1]}")
+            raise NotFinite(
+                f"{name} has a value that is not finite, first at sample {where[0]}, column {where[1]}", name
+            )
         shapes.append(array.shape[:-1])
         arrays.append(for_kernel(np.atleast_2d(array)))
     if len(set(shapes)) > 1:
         lengths = ", ".join(f"{name} {a.shape}" for name, a in zip(given, arrays, strict=True))
-        raise DataError(f"the arrays differ in their number of samples: {lengths}")
+        raise InvalidShape(f"the arrays differ in their number of samples: {lengths}")
     if robot.base == "floating" and "q" in given:
         norm = np.linalg.norm(arrays[list(given).index("q")][:, 3:7], axis=1)
         bad = np.flatnonzero(np.abs(norm - 1.0) > 1e-6)
         if bad.size:
-            raise DataError(f"the base quaternion q[3:7] must have unit length; sample {bad[0]} has {norm[bad[0]]:.4g}")
+            raise InvalidValue(
+                f"the base quaternion q[3:7] must have unit length; sample {bad[0]} has {norm[bad[0]]:.4g}"
+            )
     return arrays, arrays[0].shape[0], shapes[0] == ()
 
 
@@ -147,9 +153,13 @@ def as_parameters(robot: Robot, parameters: ArrayLike | None) -> Array:
     try:
         pi = np.ascontiguousarray(parameters, dtype=float)
     except (TypeError, ValueError):
-        raise DataError(f"parameters of robot '{robot.name}' are not an array of numbers") from None
+        raise InvalidType(f"{named('parameters')} of robot '{robot.name}' are not an array of numbers") from None
     if pi.shape != robot.parameters.shape:
-        raise DataError(f"robot '{robot.name}' has {robot.parameters.size} parameters, got shape {pi.shape}")
+        raise InvalidShape(
+            f"robot '{robot.name}' has {robot.parameters.size} parameters, got shape {pi.shape}", "parameters"
+        )
     if not np.all(np.isfinite(pi)):
-        raise DataError(f"parameter '{robot.parameter_names[int(np.argmin(np.isfinite(pi)))]}' is not finite")
+        raise NotFinite(
+            f"parameter '{robot.parameter_names[int(np.argmin(np.isfinite(pi)))]}' is not finite", "parameters"
+        )
     return pi

@@ -13,7 +13,7 @@ from dynid.dynamics.batch import as_batch, as_parameters, run
 from dynid.dynamics.closed import with_loops
 from dynid.dynamics.frames import base_placement
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError, ModelError
+from dynid.errors import ModelError, UnknownName
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.robot.model import Robot
 from dynid.robot.parts import Link
@@ -105,7 +105,7 @@ def momentum(
         Linear (kg m/s) and angular (kg m2/s) momentum.
     """
     if about not in ("center", "origin"):
-        raise DataError(f"about must be center or origin, got '{about}'")
+        raise UnknownName(f"about must be center or origin, got '{about}'", "about")
     (q, v), _, single = as_batch(robot, q=q, v=v)
     pi = as_parameters(robot, parameters)
     first = 0 if robot.base == "floating" else 6
@@ -125,7 +125,9 @@ def _center(robot: Robot, q: Array, pi: Array) -> Array:
     """Centre of mass c (N, 3) in the base frame, from the linear momentum m w x c of rotations about x and z."""
     mass = total_mass(robot, pi)
     if not mass > 0:
-        raise ModelError(f"robot '{robot.name}' has no mass, so that its centre of mass is not defined")
+        raise ModelError(
+            f"robot '{robot.name}' has no mass, so that its centre of mass is not defined", code="missing_data"
+        )
     turn = np.zeros((2, len(q), 6 + robot.n))
     turn[0, :, 3] = turn[1, :, 5] = 1.0
     about_x, about_z = (_momentum(robot, q, w, pi)[:, :3] for w in turn)

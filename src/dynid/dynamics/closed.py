@@ -86,7 +86,8 @@ def forward_dynamics(
         if failed >= 0:
             raise DynidError(
                 f"the mass matrix of '{robot.name}' is not positive definite at sample {failed}: its parameters are "
-                "not physically consistent"
+                "not physically consistent",
+                code="infeasible",
             )
     return _single(q, out)
 

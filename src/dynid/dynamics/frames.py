@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import as_batch, run
 from dynid.dynamics.closed import with_loops
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError, ModelError
+from dynid.errors import ModelError, NotApplicable, UnknownName, named
 from dynid.robot.model import Robot
 
 __all__ = [
@@ -91,7 +91,7 @@ def frame_jacobian(
         If there is no such link or frame.
     """
     if reference not in ("aligned", "local"):
-        raise DataError(f"reference '{reference}' is unknown: use aligned or local")
+        raise UnknownName(f"{named('reference')} '{reference}' is unknown: use aligned or local")
     (q,), samples, single = as_batch(robot, q=q)
     body, on_body = _find(robot, frame)
     rotation, position, twists = _kinematics(robot, q, body)
@@ -124,7 +124,7 @@ def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     Linear rows first, in world axes at the origin of the frame.
     """
     if robot.base == "floating":
-        raise DataError(f"robot '{robot.name}' has a floating base; the drift of a frame needs a fixed base")
+        raise NotApplicable(f"robot '{robot.name}' has a floating base; the drift of a frame needs a fixed base")
     (q, v), _, single = as_batch(robot, q=q, v=v)
     body, on_body = _find(robot, frame)
     rotation, position, twists = _kinematics(robot, q, body)
@@ -178,7 +178,7 @@ def _find(robot: Robot, name: str) -> tuple[int, Array]:
         if frame.name == name:
             return frame.link, frame.placement
     known = [x.name for x in robot.links] + [x.name for x in robot.frames]
-    raise ModelError(f"no link or frame named '{name}', known: {', '.join(known)}")
+    raise ModelError(f"no link or frame named '{name}', known: {', '.join(known)}", "name", code="unknown_name")
 
 
 def _kinematics(robot: Robot, q: Array, body: int) -> tuple[Array, Array, Array]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import as_batch, as_parameters, run
 from dynid.dynamics.closed import with_loops
 from dynid.dynamics.tree import Compiled, compile_robot
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidShape
 from dynid.robot.effects import EffectColumn
 from dynid.robot.elements import LineForce
 from dynid.robot.model import Robot
@@ -431,7 +431,7 @@ def custom_column(robot: Robot, index: int, q: Array, v: Array, a: Array) -> Arr
     first_q, first_v = robot.nq - robot.n, robot.nv - robot.n
     column = term.column(q[:, first_q:], v[:, first_v:], a[:, first_v:])
     if column.shape != (len(q), robot.n) or not np.all(np.isfinite(column)):
-        raise DataError(f"term '{term.name}' must return finite numbers of shape {(len(q), robot.n)}")
+        raise InvalidShape(f"term '{term.name}' must return finite numbers of shape {(len(q), robot.n)}")
     return column
 
 
@@ -473,7 +473,9 @@ def _correct(robot: Robot, given: tuple[Array, Array, Array], pi: Array, a: Arra
             return
         slope = inertia + sum(x * f.slope(q, v, a) for f, x in effects if isinstance(f, EffectColumn))
         a += np.linalg.solve(slope, missing[:, :, None])[:, :, 0]
-    raise DynidError("the acceleration has no solution: friction grows faster with the load than the load itself")
+    raise DynidError(
+        "the acceleration has no solution: friction grows faster with the load than the load itself", code="infeasible"
+    )
 
 
 def _custom_inertia(robot: Robot, index: int, q: Array) -> Array:
@@ -520,5 +522,6 @@ def _not_positive(robot: Robot, sample: int) -> DynidError:
     """Error for a mass matrix that is not positive definite."""
     return DynidError(
         f"the mass matrix of '{robot.name}' is not positive definite at sample {sample}: its parameters are not "
-        "physically consistent"
+        "physically consistent",
+        code="infeasible",
     )

@@ -11,7 +11,7 @@ from dynid.dynamics.batch import as_batch, for_kernel, run
 from dynid.dynamics.closed import with_loops
 from dynid.dynamics.functions import custom_column
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, NotFinite
 from dynid.robot.model import Robot
 
 __all__ = ["check_gradient", "regressor_adjoint"]
@@ -73,9 +73,9 @@ def checked_weights(robot: Robot, G: ArrayLike, samples: int, single: bool) -> A
     weights = for_kernel(np.asarray(G, dtype=float)[None] if single else G)
     shape = (samples, len(robot.channels), len(robot.layout))
     if weights.shape != shape:
-        raise DataError(f"G has shape {np.shape(G)}; the regressor has {shape[1:] if single else shape}")
+        raise InvalidShape(f"G has shape {np.shape(G)}; the regressor has {shape[1:] if single else shape}", "G")
     if not np.all(np.isfinite(weights)):
-        raise DataError("G has a value that is not finite")
+        raise NotFinite("G has a value that is not finite", "G")
     return weights
 
 
@@ -130,7 +130,7 @@ def check_gradient(
     """
     x, gradient = np.array(x, dtype=float), np.asarray(gradient, dtype=float)
     if gradient.shape != x.shape:
-        raise DataError(f"the gradient has shape {gradient.shape}, the point has shape {x.shape}")
+        raise InvalidShape(f"the gradient has shape {gradient.shape}, the point has shape {x.shape}", "gradient")
     numeric = np.empty_like(x)
     for i in np.ndindex(x.shape):
         at = x[i]

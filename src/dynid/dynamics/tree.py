@@ -95,7 +95,9 @@ _COMPILED: WeakKeyDictionary[Robot, Compiled] = WeakKeyDictionary()
 def compile_robot(robot: Robot) -> Compiled:
     """Arrays of a robot, made once per Robot object."""
     if robot.loops:
-        raise ModelError(f"this is not available for robots with closed loops, such as '{robot.name}'")
+        raise ModelError(
+            f"this is not available for robots with closed loops, such as '{robot.name}'", code="not_applicable"
+        )
     found = _COMPILED.get(robot)
     if found is None:
         found = _COMPILED[robot] = _compile(robot)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, Mismatch, NotApplicable, keyword
 from dynid.excitation.basis import Basis, Fourier, Narrowed
 from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.robot.model import Robot
@@ -153,12 +153,16 @@ def halper_rules(
     True
     """
     if isinstance(harmonics, bool) or not isinstance(harmonics, int) or harmonics < 3:
-        raise DataError(f"rules 'halper' need at least 3 harmonics to start at rest, got {harmonics!r:.40}")
+        raise InvalidValue(
+            f"rules 'halper' need at least 3 harmonics to start at rest, got {harmonics!r:.40}", "harmonics"
+        )
     held = limits if isinstance(limits, MotionLimits) else motion_limits(robot, limits)
     reach = np.minimum(held.upper, -held.lower)
     outside = [name for name, room in zip(robot.coordinates, reach, strict=True) if not room > 0]
     if outside:
-        raise DataError(f"rules 'halper' start at zero, which is not inside the range of joint '{outside[0]}'")
+        raise NotApplicable(
+            f"rules 'halper' start at zero, which is not inside the range of joint '{outside[0]}'", "rules"
+        )
     series = series_without_offset(duration, harmonics)
     return {
         "family": series,
@@ -172,4 +176,4 @@ def halper_rules(
 def check_family(amplitudes: AmplitudeLimits | None, basis: Basis) -> None:
     """Refuse limits on the harmonics of another family than that of the motion."""
     if amplitudes is not None and amplitudes.series is not basis:
-        raise DataError("the limits on amplitudes belong to another family: give family= as their series")
+        raise Mismatch(f"the limits on amplitudes belong to another family: give {keyword('family')} as their series")

@@ -14,7 +14,7 @@ from scipy import optimize, spatial
 
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics, potential_energy
 from dynid.dynamics.gradient import regressor_adjoint
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, MissingData, NotApplicable
 from dynid.excitation.excitation import Excitation
 from dynid.robot.model import Robot
 
@@ -88,11 +88,15 @@ class SupportPolygon:
         standing = _standing(robot)
         corners = np.array(polygon, dtype=float)
         if corners.ndim != 2 or corners.shape[1] != 2 or not np.all(np.isfinite(corners)):
-            raise DataError(f"the support polygon needs points of shape (k, 2), finite, got shape {corners.shape}")
+            raise InvalidShape(
+                f"the support polygon needs points of shape (k, 2), finite, got shape {corners.shape}", "polygon"
+            )
         try:
             hull = spatial.ConvexHull(corners)
         except (spatial.QhullError, ValueError):
-            raise DataError("the support polygon needs three points that do not lie on one line") from None
+            raise InvalidValue(
+                "the support polygon needs three points that do not lie on one line", "polygon"
+            ) from None
         # Qhull may list an edge several times, and its normals point outwards.
         planes = np.unique(np.round(-hull.equations, 12), axis=0)
         self.robot, self.label, self.margin, self.height = robot, label, float(margin), float(height)
@@ -100,14 +104,15 @@ class SupportPolygon:
         self.normals, self._offsets = planes[:, :2], planes[:, 2]
         radius = _inner_radius(self.normals, self._offsets)
         if not 0 <= margin < radius:
-            raise DataError(
-                f"a margin of {margin:g} m leaves nothing of a support polygon with an inner radius of {radius:g} m"
+            raise InvalidValue(
+                f"a margin of {margin:g} m leaves nothing of a support polygon with an inner radius of {radius:g} m",
+                "margin",
             )
         self._scale = radius - self.margin
         self._along = [standing.with_gravity(-axis) for axis in np.eye(3)[:2]]
         self._mass = sum(float(standing.links[i].inertia[0]) for i in standing.parameter_links)
         if not self._mass > 0:
-            raise DataError(f"robot '{robot.name}' has a mass of {self._mass:g} kg, so no centre of mass to balance")
+            raise MissingData(f"robot '{robot.name}' has a mass of {self._mass:g} kg, so no centre of mass to balance")
 
     def center_of_mass(self, q: ArrayLike) -> Array:
         """x and y (N, 2) of the centre of mass in the base frame."""
@@ -172,9 +177,11 @@ def verify_balance(support: SupportPolygon, motion: Excitation, *, rate: float =
 def _standing(robot: Robot) -> Robot:
     """The robot without drives on an instrumented base."""
     if robot.base == "floating":
-        raise DataError("balance needs a robot with a fixed base, its foot; fix the base first")
+        raise NotApplicable("balance needs a robot with a fixed base, its foot; fix the base first")
     if robot.gravity[2] >= 0 or np.any(np.abs(robot.gravity[:2]) > 1e-9 * abs(robot.gravity[2])):
-        raise DataError(f"the ground must be level: gravity points to -z of the base, not to {robot.gravity.tolist()}")
+        raise NotApplicable(
+            f"the ground must be level: gravity points to -z of the base, not to {robot.gravity.tolist()}"
+        )
     return replace(robot, base="instrumented", drives=(), transmission=None)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, NotApplicable, UnknownName
 from dynid.excitation.profiles import PROFILES
 
 __all__ = [
@@ -67,7 +67,7 @@ def _times(t: ArrayLike) -> Array:
 
 def _duration(duration: float) -> None:
     if not (np.isfinite(duration) and duration > 0):
-        raise DataError(f"the duration of a motion must be positive, got {duration}")
+        raise InvalidValue(f"the duration of a motion must be positive, got {duration}", "duration")
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class Fourier:
     def __post_init__(self) -> None:
         _duration(self.duration)
         if not self.numbers.size or np.any(self.numbers < 1) or len(set(self.numbers)) != self.numbers.size:
-            raise DataError(f"harmonics must be different whole numbers from 1, got {self.harmonics}")
+            raise InvalidValue(f"harmonics must be different whole numbers from 1, got {self.harmonics}", "harmonics")
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The harmonics l."""
         given = np.asarray(self.harmonics)
         if given.ndim > 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
-            raise DataError(f"harmonics must be different whole numbers from 1, got {self.harmonics}")
+            raise InvalidValue(f"harmonics must be different whole numbers from 1, got {self.harmonics}", "harmonics")
         return np.arange(1, int(given) + 1) if given.ndim == 0 else given.astype(int)
 
     @property
@@ -176,7 +176,9 @@ class BSpline:
     def __post_init__(self) -> None:
         _duration(self.duration)
         if self.segments < 1 or self.degree < 3:
-            raise DataError(f"a spline needs a segment and degree 3, got {self.segments} of degree {self.degree}")
+            raise InvalidValue(
+                f"a spline needs a segment and degree 3, got {self.segments} of degree {self.degree}", "segments"
+            )
 
     @cached_property
     def _knots(self) -> Array:
@@ -210,7 +212,7 @@ class CubicSpline:
     def __post_init__(self) -> None:
         _duration(self.duration)
         if self.waypoints < 2:
-            raise DataError(f"a spline needs two waypoints, got {self.waypoints}")
+            raise InvalidValue(f"a spline needs two waypoints, got {self.waypoints}", "waypoints")
 
     @property
     def size(self) -> int:
@@ -242,11 +244,11 @@ class PointToPoint:
     def __post_init__(self) -> None:
         _duration(self.duration)
         if self.waypoints < 2:
-            raise DataError(f"a motion needs two waypoints, got {self.waypoints}")
+            raise InvalidValue(f"a motion needs two waypoints, got {self.waypoints}", "waypoints")
         if self.profile not in PROFILES:
-            raise DataError(f"profile '{self.profile}' is unknown: use {', '.join(PROFILES)}")
+            raise UnknownName(f"profile '{self.profile}' is unknown: use {', '.join(PROFILES)}", "profile")
         if not 0 <= self.dwell < 1:
-            raise DataError(f"the share of dwell lies in [0, 1), got {self.dwell}")
+            raise InvalidValue(f"the share of dwell lies in [0, 1), got {self.dwell}", "dwell")
 
     @property
     def size(self) -> int:
@@ -335,14 +337,16 @@ def at_rest(family: Basis, *, orders: Sequence[int] = (1, 2), ends: Sequence[str
     """
     where = {"start": 0.0, "end": family.duration}
     if not ends or not orders or set(ends) - set(where):
-        raise DataError(f"a motion rests in derivatives of some orders at 'start', 'end' or both, got {ends}, {orders}")
+        raise InvalidValue(
+            f"a motion rests in derivatives of some orders at 'start', 'end' or both, got {ends}, {orders}", "ends"
+        )
     times = [where[end] for end in ends]
     rows = [family.values(t, k)[0] for k in orders for t in times]
     there = family.values(0.0, 0)[0]
     null = _null_space(np.array([*rows, there]))
     start = np.linalg.lstsq(np.array([*rows, there]), np.array([0.0] * len(rows) + [1.0]), rcond=None)[0]
     if np.linalg.norm(np.array(rows) @ start) > 1e-9 or abs(there @ start - 1) > 1e-9:
-        raise DataError("this family cannot be at rest there")
+        raise NotApplicable("this family cannot be at rest there", "ends")
     return Narrowed(family, np.column_stack([start, null]))
 
 
@@ -354,5 +358,5 @@ def _null_space(rows: Array) -> Array:
 def sample_times(duration: float, rate: float) -> Array:
     """Equally spaced times (N,) from 0 to the duration at about a rate (Hz), both ends included."""
     if not (np.isfinite(rate) and rate > 0):
-        raise DataError(f"the rate must be positive, got {rate}")
+        raise InvalidValue(f"the rate must be positive, got {rate}", "rate")
     return np.linspace(0.0, duration, max(1, round(duration * rate)) + 1)

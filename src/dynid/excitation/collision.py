@@ -20,7 +20,18 @@ from scipy import spatial
 
 from dynid.dynamics.batch import as_batch
 from dynid.dynamics.frames import frame_jacobian, frame_placement
-from dynid.errors import DataError, DynidError, ModelError
+from dynid.errors import (
+    DataError,
+    Duplicate,
+    DynidError,
+    InvalidValue,
+    MissingArgument,
+    MissingData,
+    ModelError,
+    NotApplicable,
+    UnknownName,
+    keyword,
+)
 from dynid.robot.collision import collision_shapes
 from dynid.robot.extent import carriers
 from dynid.robot.model import Robot
@@ -46,10 +57,10 @@ _FAILED = 1e100
 
 def _check_shape(shape: LinkShape | Obstacle, what: str) -> None:
     if shape.kind not in SIZES:
-        raise DataError(f"{what}: shape '{shape.kind}' is unknown, use {', '.join(SIZES)}")
+        raise UnknownName(f"{what}: shape '{shape.kind}' is unknown, use {', '.join(SIZES)}", "kind")
     size = checked(np.atleast_1d(shape.size), (SIZES[shape.kind],), f"{what}: size of a {shape.kind}", DataError)
     if np.any(size <= 0):
-        raise DataError(f"{what}: sizes of a {shape.kind} must be positive, got {size.tolist()}")
+        raise InvalidValue(f"{what}: sizes of a {shape.kind} must be positive, got {size.tolist()}", "size")
     object.__setattr__(shape, "size", size)
     object.__setattr__(shape, "placement", checked_placement(shape.placement, f"{what}: placement", DataError))
 
@@ -186,21 +197,26 @@ class Collision:
             "shapes": shapes, "scale": scale, "label": label, "seed": seed,
         }  # fmt: skip
         if robot.base == "floating":
-            raise DataError("collisions are checked for robots with a fixed base; fix the base first")
+            raise NotApplicable("collisions are checked for robots with a fixed base; fix the base first")
         if not (np.isfinite(distance) and distance >= 0):
-            raise DataError(f"the clearance must be a distance in metres, at least zero, got {distance}")
+            raise InvalidValue(f"the clearance must be a distance in metres, at least zero, got {distance}", "distance")
         if scale is not None and not (np.isfinite(scale) and scale > 0):
-            raise DataError(f"the scale of a clearance must be a positive length in metres, got {scale}")
+            raise InvalidValue(f"the scale of a clearance must be a positive length in metres, got {scale}", "scale")
         self.robot, self.label, self.distance = robot, label, float(distance)
         self.scale = float(scale) if scale is not None else max(self.distance, _SMALLEST_SCALE)
         links = _of_file(urdf, robot, package_dirs) if urdf is not None else []
         links += [_of_link(shape, robot) for shape in shapes]
         if not links:
             where = f"{Path(urdf).name} has no collision shapes" if urdf is not None else "no shapes are given"
-            raise DataError(f"{where}: give some, such as shapes=[LinkShape.capsule('link2', start, end, radius)]")
+            raise MissingArgument(
+                f"give some as {keyword('shapes')}, such as [LinkShape.capsule('link2', start, end, radius)]",
+                where=where,
+            )
         taken = [link.name for link in robot.links] + [o.name for o in obstacles]
         if len(set(taken)) < len(taken):
-            raise DataError(f"two obstacles, or an obstacle and a link, are named '{max(taken, key=taken.count)}'")
+            raise Duplicate(
+                f"two obstacles, or an obstacle and a link, are named '{max(taken, key=taken.count)}'", "obstacles"
+            )
         world = [_Solid(o.name, -1, _coal(o.kind, np.asarray(o.size)), np.asarray(o.placement)) for o in obstacles]
         self._solids = links + world
         self._requests = [_request(tolerance) for tolerance in _TOLERANCES]
@@ -209,7 +225,9 @@ class Collision:
         if pairs is None:
             self._leave_out(np.random.default_rng(seed))
         if not len(self._pairs):
-            raise DataError("no pair of shapes is left whose distance changes; give shapes for more links or obstacles")
+            raise MissingData(
+                "no pair of shapes is left whose distance changes; give shapes for more links or obstacles", "shapes"
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._given, self._options)
@@ -295,7 +313,11 @@ class Collision:
             d = float(self._measures[k](one, two, request, result))
             if abs(d) < _FAILED:
                 return d
-        raise DynidError(f"coal finds no distance between {' and '.join(self.pairs[k])}; give simpler shapes")
+        raise DynidError(
+            f"coal finds no distance between {' and '.join(self.pairs[k])}; give simpler shapes",
+            "shapes",
+            code="not_converged",
+        )
 
     def _bounds(self, turn: Array, shift: Array) -> Array:
         """Lower bounds (N, k) of the distances: from the bounding sphere of either shape to the box of the other."""
@@ -324,10 +346,12 @@ class Collision:
         for pair in named:
             for name in pair:
                 if name not in owners:
-                    raise DataError(f"pair {pair}: '{name}' has no shape, those that have are {', '.join(owners)}")
+                    raise UnknownName(
+                        f"pair {pair}: '{name}' has no shape, those that have are {', '.join(owners)}", "pairs"
+                    )
             one, two = ([s for s, solid in enumerate(self._solids) if solid.owner == name] for name in pair)
             if (self._solids[one[0]].body <= 0 and self._solids[two[0]].body <= 0) or pair[0] == pair[1]:
-                raise DataError(f"pair {pair}: these two do not move relative to each other")
+                raise NotApplicable(f"pair {pair}: these two do not move relative to each other", "pairs")
             out += [(i, j) for i in one for j in two]
         return out
 
@@ -424,7 +448,11 @@ def _coal(kind: str, size: Array) -> Any:
 def _of_link(shape: LinkShape, robot: Robot) -> _Solid:
     known = carriers(robot)
     if shape.link not in known:
-        raise ModelError(f"a shape is given for '{shape.link}', known links and frames are {', '.join(known)}")
+        raise ModelError(
+            f"a shape is given for '{shape.link}', known links and frames are {', '.join(known)}",
+            "shapes",
+            code="unknown_name",
+        )
     body, place = known[shape.link]
     geometry = _coal(shape.kind, np.asarray(shape.size))
     return _Solid(robot.links[body].name, body, geometry, place @ np.asarray(shape.placement))
@@ -444,7 +472,7 @@ def _hull(points: Array, where: str) -> Any:
     try:
         hull = spatial.ConvexHull(points)
     except (spatial.QhullError, ValueError):
-        raise ModelError(f"{where}: the mesh does not span a volume") from None
+        raise ModelError("the mesh does not span a volume", where=where) from None
     number = {int(v): i for i, v in enumerate(hull.vertices)}
     corners, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
     for v in hull.vertices:

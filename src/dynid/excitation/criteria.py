@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, MissingArgument, NotApplicable, UnknownName, named
 from dynid.parameters.base import BaseParameters
 
 __all__ = ["CRITERIA", "SUMS", "Criterion", "make_criterion"]
@@ -238,7 +238,7 @@ def make_criterion(
     size = _positive(sizes, b, "sizes")
     rows = np.zeros((0, b)) if known is None else np.asarray(known, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != b:
-        raise DataError(f"known information needs {b} columns, got shape {rows.shape}")
+        raise InvalidShape(f"known information needs {b} columns, got shape {rows.shape}", "known")
     layout = base.robot.layout
     is_friction = [layout[j].symbol[:2] in ("fv", "fc") for j in base.kept]
     columns = tuple(i for i in range(b) if friction or not is_friction[i])
@@ -252,17 +252,19 @@ def make_criterion(
     if name in ("sigma", "torque") and weights is not None:
         combinations = np.asarray(weights, dtype=float)
         if combinations.ndim != 2 or len(combinations) != len(columns):
-            raise DataError(f"weights of criterion '{name}' need {len(columns)} rows, got shape {combinations.shape}")
+            raise InvalidShape(
+                f"weights of criterion '{name}' need {len(columns)} rows, got shape {combinations.shape}", "weights"
+            )
     elif name == "sigma":
         combinations = _chosen(base, chosen, columns) / size[list(columns), None]
     elif name == "torque":
         if task is None or task.ndim != 3 or task.shape[1:] != (channels, b):
-            raise DataError(f"criterion 'torque' needs a task regressor (N, {channels}, {b})")
+            raise InvalidShape(f"criterion 'torque' needs a task regressor (N, {channels}, {b})", "task")
         rows_of_task = (task / std[:, None] * size).reshape(-1, b)[:, columns]
         combinations = scipy.linalg.qr(rows_of_task, mode="r")[0][: len(columns)].T
     else:
         known_names = ", ".join([*CRITERIA, *SUMS, "sigma", "torque"])
-        raise DataError(f"criterion '{name}' is unknown: use {known_names}")
+        raise UnknownName(f"{named('criterion')} '{name}' is unknown: use {known_names}")
     return Criterion(
         name, base, partial(trace_of_covariance, weights=combinations), std, size, parts, rows, weights=combinations
     )
@@ -273,7 +275,7 @@ def _positive(given: ArrayLike | None, count: int, what: str) -> Array:
     if values.ndim == 0:
         values = np.full(count, float(values))
     if values.shape != (count,) or not np.all(np.isfinite(values)) or not np.all(values > 0):
-        raise DataError(f"{what} must be positive numbers, one or {count}")
+        raise InvalidValue(f"{what} must be positive numbers, one or {count}")
     return values
 
 
@@ -298,19 +300,19 @@ def _link_parts(
     light = [link for link, group in groups.items() if not masses[link] > 0 and len(group) > 1]
     if light or not groups:
         why = f"a mass of link '{light[0]}'" if light else f"base parameters of the kind {', '.join(symbols)}"
-        raise DataError(f"criterion '{name}' needs {why}")
+        raise NotApplicable(f"criterion '{name}' needs {why}", "criterion")
     return parts, tuple(max(masses[link], 0.0) for link in groups)
 
 
 def _chosen(base: BaseParameters, names: Sequence[str] | None, columns: tuple[int, ...]) -> Array:
     if not names:
-        raise DataError("criterion 'sigma' needs the names of base parameters")
+        raise MissingArgument("criterion 'sigma' needs the names of base parameters", "chosen")
     unknown = [n for n in names if n not in base.names]
     if unknown:
-        raise DataError(f"no base parameter is named '{unknown[0]}'")
+        raise UnknownName(f"no base parameter is named '{unknown[0]}'", "chosen")
     out = np.zeros((len(columns), len(names)))
     for k, name in enumerate(names):
         if base.names.index(name) not in columns:
-            raise DataError(f"'{name}' is a friction parameter, which this criterion leaves out")
+            raise NotApplicable(f"'{name}' is a friction parameter, which this criterion leaves out", "chosen")
         out[columns.index(base.names.index(name)), k] = 1.0
     return out

@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, DynidError, did_you_mean
+from dynid.errors import (
+    Duplicate,
+    DynidError,
+    InvalidShape,
+    InvalidValue,
+    NotApplicable,
+    UnknownName,
+    did_you_mean,
+    named,
+)
 from dynid.excitation.amplitudes import AmplitudeLimits, check_family
 from dynid.excitation.basis import Basis, BSpline, CubicSpline, Fourier, FourierQuintic, PointToPoint, at_rest
 from dynid.excitation.criteria import Criterion, make_criterion
@@ -72,7 +81,9 @@ def make_family(family: str | Basis, duration: float, size: int) -> Basis:
     if not isinstance(family, str):
         return family
     if family not in FAMILIES:
-        raise DataError(f"family '{family}' is unknown: use {', '.join(FAMILIES)}{did_you_mean(family, FAMILIES)}")
+        raise UnknownName(
+            f"{named('family')} '{family}' is unknown: use {', '.join(FAMILIES)}{did_you_mean(family, FAMILIES)}"
+        )
     return FAMILIES[family](duration, size)
 
 
@@ -175,16 +186,16 @@ def design_excitation(
     """
     began = time.monotonic()
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise DataError(f"the budget is a whole number of iterations, at least 1, got {budget!r:.40}")
+        raise InvalidValue(f"the budget is a whole number of iterations, at least 1, got {budget!r:.40}", "budget")
     if time_limit is not None and not time_limit > 0:
-        raise DataError(f"the time limit must be a positive number of seconds, got {time_limit!r:.40}")
+        raise InvalidValue(f"the time limit must be a positive number of seconds, got {time_limit!r:.40}", "time_limit")
     basis = make_family(family, duration, size)
     check_family(amplitudes, basis)
     held = limits if isinstance(limits, MotionLimits) else motion_limits(robot, limits)
     check_duration(robot, held, basis.duration)
     check_torque_model(robot, None if isinstance(limits, MotionLimits) else limits)
     if robot.base == "floating":
-        raise DataError(
+        raise NotApplicable(
             "motions are designed for robots with a fixed base; put this one on a foot with dynid.excitation.stand_on, "
             "or fix its base"
         )
@@ -194,7 +205,7 @@ def design_excitation(
     clearances = with_passive_joints(robot, tuple(clearances))
     labels = [c.label for c in clearances]
     if len(set(labels)) < len(labels):
-        raise DataError(f"clearances need different labels, got {', '.join(labels)}")
+        raise Duplicate(f"clearances need different labels, got {', '.join(labels)}", "clearances")
     notes = _turning(robot, held)
     posture = None if start is None else _posture(robot, start, held)
     coarse = Problem(basis, goal, held.tightened(_TIGHT), count, tuple(clearances), posture, _ROOM)
@@ -249,7 +260,9 @@ def _roomy_posture(problem: Problem, seed: int) -> Array:
     postures = low + rng.uniform(0.1, 0.9, (_POSTURES, len(low))) * (high - low)
     rooms = [still.worst(still.resting) for still in (replace(problem, start=q) for q in postures)]
     if max(rooms) < _LEAST_ROOM:
-        raise DynidError(_no_room(problem, f"the middle of the ranges and {_POSTURES} other postures violate it"))
+        raise DynidError(
+            _no_room(problem, f"the middle of the ranges and {_POSTURES} other postures violate it"), code="infeasible"
+        )
     return np.asarray(postures[int(np.argmax(rooms))])
 
 
@@ -261,10 +274,12 @@ def _sample_count(basis: Basis, parameters: int, joints: int) -> int:
 def _posture(robot: Robot, start: ArrayLike, limits: MotionLimits) -> Array:
     q = np.asarray(start, dtype=float)
     if q.shape != (robot.n,) or not np.all(np.isfinite(q)):
-        raise DataError(f"the start posture needs {robot.n} finite numbers, got shape {q.shape}")
+        raise InvalidShape(f"the start posture needs {robot.n} finite numbers, got shape {q.shape}", "start")
     for name, value, low, high in zip(robot.coordinates, q, limits.lower, limits.upper, strict=True):
         if not low <= value <= high:
-            raise DataError(f"the start posture of '{name}' is {value:g}, outside its range [{low:g}, {high:g}]")
+            raise InvalidValue(
+                f"the start posture of '{name}' is {value:g}, outside its range [{low:g}, {high:g}]", "start"
+            )
     return q
 
 
@@ -286,7 +301,10 @@ def _search(problem: Problem, seed: int, budget: int, time_limit: float | None, 
             best, value = found, new
         search.ended(new)
     if not np.isfinite(value):
-        raise DynidError("no motion of this family excites all base parameters; use more harmonics or waypoints")
+        raise DynidError(
+            "no motion of this family excites all base parameters; use more harmonics or waypoints",
+            code="not_identifiable",
+        )
     if not work.late:
         return _Found(best, ())
     return _Found(best, (f"stopped by the time limit: {search.done} of {len(starts)} motions were refined",))
@@ -299,7 +317,7 @@ def _candidates(problem: Problem, seed: int) -> list[Array]:
     for _ in range(_CANDIDATES):
         X = shrunk(problem, _random(problem, rng), _LEAST_ROOM)
         if X is None:
-            raise DynidError(_no_room(problem, "the start posture violates it"))
+            raise DynidError(_no_room(problem, "the start posture violates it"), "start", code="infeasible")
         motions.append(X)
     order = np.argsort([problem.value(X) for X in motions], kind="stable")
     return [motions[k] for k in order[:_REFINED]]
@@ -387,5 +405,7 @@ def _verified(coarse: Problem, fine: Problem, X: Array, report: ProgressCallback
         held = shrunk(between, held)
         held = held if held is None or not fine.clearances else shrunk(fine, held)
     if held is None:
-        raise DynidError("no motion within the limits was found on the finer grid; give more samples")
+        raise DynidError(
+            "no motion within the limits was found on the finer grid; give more samples", "samples", code="infeasible"
+        )
     return held, notes

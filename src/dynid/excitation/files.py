@@ -17,7 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    DamagedFile,
+    DataError,
+    InvalidType,
+    InvalidValue,
+    Mismatch,
+    MissingFile,
+    TooFew,
+    TooLarge,
+    UnknownName,
+    Unsupported,
+    WrongFormat,
+    named,
+)
 from dynid.excitation import basis as families
 from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion, make_criterion
@@ -65,16 +78,16 @@ def write_excitation(motion: Excitation, path: str | Path, rate: float) -> None:
 def check_suffix(path: str | Path, known: Sequence[str] = _SUFFIXES) -> None:
     """Raise if the suffix of a path names no known format."""
     if Path(path).suffix.lower() not in known:
-        raise DataError(f"'{path}' names no known format: end it in {', '.join(known)}")
+        raise WrongFormat(f"'{path}' names no known format: end it in {', '.join(known)}")
 
 
 def _read_text(path: str | Path) -> str:
     try:
         return read_text(path)
     except FileNotFoundError:
-        raise DataError(f"there is no file '{path}'") from None
+        raise MissingFile(f"there is no file '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read '{path}': {error}") from None
+        raise MissingFile(f"cannot read '{path}': {error}") from None
 
 
 # -- files for controllers ------------------------------------------------------------------------
@@ -144,12 +157,12 @@ def check_rate(basis: Basis, rate: float) -> None:
     """Raise if a sampling rate is too low for the motions of a family, or gives a file too large to write."""
     least = 2 * basis.size / basis.duration
     if not (np.isfinite(rate) and rate > 0):
-        raise DataError(f"the rate must be positive, got {rate}")
+        raise InvalidValue(f"the rate must be positive, got {rate}", "rate")
     if rate < least:
-        raise DataError(f"a rate of {rate:g} Hz has too few points for this motion; give at least {least:.3g} Hz")
+        raise TooFew(f"a rate of {rate:g} Hz has too few points for this motion; give at least {least:.3g} Hz", "rate")
     if rate * basis.duration > _MOST_ROWS:
         most = _MOST_ROWS / basis.duration
-        raise DataError(f"a rate of {rate:g} Hz gives more than {_MOST_ROWS} rows; give at most {most:.3g} Hz")
+        raise TooLarge(f"a rate of {rate:g} Hz gives more than {_MOST_ROWS} rows; give at most {most:.3g} Hz", "rate")
 
 
 # -- the design itself ---------------------------------------------------------------------------
@@ -195,13 +208,13 @@ def read_toml(path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ..
     try:
         data = parse_toml(_read_text(path))
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"'{path}' is not a saved motion: {error}") from None
+        raise DamagedFile(f"'{path}' is not a saved motion: {error}") from None
     if data.get("format") != _FORMAT:
-        raise DataError(f"'{path}' is not a saved motion")
+        raise WrongFormat(f"'{path}' is not a saved motion")
     try:
         return _excitation(data, path, robot, clearances)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise DataError(f"'{path}' is damaged: {type(error).__name__} {error}") from None
+        raise DamagedFile(f"'{path}' is damaged: {type(error).__name__} {error}") from None
 
 
 def _excitation(
@@ -209,19 +222,19 @@ def _excitation(
 ) -> Excitation:
     names = list(robot.coordinates)
     if data["joints"] != names:
-        raise DataError(
+        raise Mismatch(
             f"'{path}' moves the joints {', '.join(data['joints'])}, but robot '{robot.name}' has {', '.join(names)}"
         )
     try:
         basis = _family(data["family"])
     except DataError as error:
-        raise DataError(f"'{path}' is damaged: {error}") from None
+        raise DamagedFile(f"'{path}' is damaged: {error}") from None
     coefficients = np.array([data["coefficients"][n] for n in names], dtype=float)
     limits = MotionLimits(**{name: np.array(data["limits"][name], dtype=float) for name in LIMIT_NAMES})
     if coefficients.shape != (robot.n, basis.size) or not np.all(np.isfinite(coefficients)):
-        raise DataError(f"'{path}' is damaged: a joint needs {basis.size} finite coefficients")
+        raise DamagedFile(f"'{path}' is damaged: a joint needs {basis.size} finite coefficients")
     if any(getattr(limits, name).shape != (robot.n,) for name in LIMIT_NAMES):
-        raise DataError(f"'{path}' is damaged: a limit needs {robot.n} numbers")
+        raise DamagedFile(f"'{path}' is damaged: a limit needs {robot.n} numbers")
     base = base_parameters(robot, channels=data["criterion"].get("channels", "torque"))
     criterion = _criterion(data["criterion"], base, path)
     return Excitation(
@@ -242,7 +255,7 @@ def _criterion(data: Mapping[str, Any], base: BaseParameters, path: str | Path) 
     more: dict[str, Any] = {}
     if "parameters" in data:
         if data["parameters"] != list(base.names):
-            raise DataError(f"'{path}' was designed for other base parameters than those of '{base.robot.name}'")
+            raise Mismatch(f"'{path}' was designed for other base parameters than those of '{base.robot.name}'", "base")
         more = {"sizes": data["sizes"], "known": np.array(data["known"], dtype=float).reshape(-1, base.count)}
     if "weights" in data:
         more["weights"] = np.array(data["weights"], dtype=float)
@@ -257,7 +270,9 @@ def _counts_friction(goal: Criterion) -> bool:
 def _family_data(basis: Basis) -> dict[str, Any]:
     kind = type(basis).__name__
     if _KINDS.get(kind) is not type(basis):
-        raise DataError(f"family '{kind}' is not one of dynid's and cannot be saved as TOML; write a .csv instead")
+        raise Unsupported(
+            f"{named('family')} '{kind}' is not one of dynid's and cannot be saved as TOML; write a .csv instead"
+        )
     settings = {f.name: getattr(basis, f.name) for f in fields(basis) if f.init}
     return {"kind": kind} | {
         key: _family_data(value) if type(value).__name__ in _KINDS else value for key, value in settings.items()
@@ -275,7 +290,7 @@ def _family(data: Mapping[str, Any]) -> Basis:
         elif key != "kind":
             settings[key] = value
     if data["kind"] not in _KINDS:
-        raise DataError(f"family '{data['kind']}' is unknown: use {', '.join(_KINDS)}")
+        raise UnknownName(f"family '{data['kind']}' is unknown: use {', '.join(_KINDS)}")
     return _KINDS[data["kind"]](**settings)
 
 
@@ -309,10 +324,12 @@ def read_limits(source: str) -> dict[str, dict[str, float]]:
         where, data = f"'{source}'", _parsed(load, _read_text(source), f"'{source}' is")
     for pattern, entries in data.items():
         if not isinstance(entries, dict):
-            raise DataError(f"{where}: '{pattern}' needs a table of limits, such as velocity = 1.5")
+            raise InvalidType(f"'{pattern}' needs a table of limits, such as velocity = 1.5", "limits", where=where)
         for key, value in entries.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise DataError(f"{where}: limit '{key}' of '{pattern}' must be a number, got {value!r:.40}")
+                raise InvalidType(
+                    f"limit '{key}' of '{pattern}' must be a number, got {value!r:.40}", "limits", where=where
+                )
     return data
 
 
@@ -320,7 +337,7 @@ def _parsed(load: Callable[[str], Any], text: str, what: str) -> dict[str, Any]:
     try:
         data = load(text)
     except ValueError as error:
-        raise DataError(f"{what} not valid: {error}") from None
+        raise DamagedFile(f"{what} not valid: {error}", "limits") from None
     if not isinstance(data, dict):
-        raise DataError(f"{what} not a table of joints")
+        raise InvalidType(f"{what} not a table of joints", "limits")
     return data

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidType, InvalidValue, Mismatch, NotIdentifiable
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import joint_noise
 from dynid.identification.observation import Observation, fold, observe
@@ -101,7 +101,7 @@ class Information:
         Information
         """
         if motion.criterion.base.expressions != self.base.expressions:
-            raise DataError("the motion was designed for other base parameters than those of the information")
+            raise Mismatch("the motion was designed for other base parameters than those of the information")
         W = motion.base_regressor(self.rate)[:-1] / self.noise[:, None]
         return self.with_rows(W.reshape(-1, self.base.count))
 
@@ -162,11 +162,13 @@ def earlier_information(
     True
     """
     if rate is not None and not (np.isfinite(rate) and rate > 0):
-        raise DataError(f"the rate must be a positive number of rows per second, got {rate!r:.40}")
+        raise InvalidValue(f"the rate must be a positive number of rows per second, got {rate!r:.40}", "rate")
     given: list[Earlier] = list(sources) if isinstance(sources, Sequence) else [sources]
     for one in given:
         if not isinstance(one, Earlier):
-            raise DataError(f"information comes from recordings, observations and estimates, got {type(one).__name__}")
+            raise InvalidType(
+                f"information comes from recordings, observations and estimates, got {type(one).__name__}"
+            )
     seen = [_observed(x, base, signals) for x in given if isinstance(x, Recording | DataSet | Observation)]
     estimates = [x for x in given if isinstance(x, Estimate)]
     ready = [x for x in given if isinstance(x, Information)]
@@ -184,7 +186,7 @@ def torque_noise(noise: ArrayLike, channels: int) -> Array:
     """The standard deviation of each channel (channel,), checked."""
     given = np.asarray(noise, dtype=float)
     if given.shape not in ((), (1,), (channels,)) or not np.all(np.isfinite(given)) or not np.all(given > 0):
-        raise DataError(f"torque noise must be positive, one number or {channels}")
+        raise InvalidValue(f"torque noise must be positive, one number or {channels}", "torque_noise")
     return np.broadcast_to(given, (channels,)).copy()
 
 
@@ -198,7 +200,7 @@ def _observed(source: Recording | DataSet | Observation, base: BaseParameters, s
 
 def _check_same(found: BaseParameters, base: BaseParameters) -> None:
     if found.expressions != base.expressions or found.channels != base.channels:
-        raise DataError("the previous recording is an observation of other base parameters or channels")
+        raise Mismatch("the previous recording is an observation of other base parameters or channels")
 
 
 def _noise(
@@ -254,19 +256,19 @@ def _rate(seen: Sequence[Observation], estimates: Sequence[Estimate], ready: Seq
 def _rows_of_estimate(estimate: Estimate, base: BaseParameters) -> Array:
     """Rows whose information is the inverse of the covariance, for the base parameters of the design."""
     if estimate.base.robot.parameter_names != base.robot.parameter_names:
-        raise DataError(
+        raise Mismatch(
             f"the estimate has other parameters than '{base.robot.name}': design for the same bodies and drive terms, "
             "such as those of Estimate.robot"
         )
     change = estimate.base.matrix[:, list(base.kept)]
     if not np.allclose(change @ base.matrix, estimate.base.matrix, rtol=0.0, atol=_SAME_SPAN):
-        raise DataError("the estimate has other base parameters than the motion is designed for")
+        raise Mismatch("the estimate has other base parameters than the motion is designed for")
     size = estimate.std
     if not np.all(np.isfinite(size) & (size > 0)):
-        raise DataError(_NOT_INVERTIBLE)
+        raise NotIdentifiable(_NOT_INVERTIBLE)
     values, vectors = scipy.linalg.eigh(estimate.covariance / np.outer(size, size))
     if values[0] <= _SINGULAR * values[-1]:
-        raise DataError(_NOT_INVERTIBLE)
+        raise NotIdentifiable(_NOT_INVERTIBLE)
     return np.asarray((vectors / np.sqrt(values)).T / size @ change, dtype=float)
 
 

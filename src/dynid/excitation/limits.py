@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingData, UnknownName, keyword
 from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 from dynid.robot.notes import quoted
@@ -103,12 +103,14 @@ def motion_limits(
     limits = stated_limits(robot, given, share=share)
     for name, low, high in zip(robot.coordinates, limits.lower, limits.upper, strict=True):
         if not (np.isfinite(low) and np.isfinite(high)):
-            raise DataError(f"joint '{name}' has no position range; give one with limits=, lower and upper of '{name}'")
+            raise MissingData(
+                f"joint '{name}' has no position range; give one with {keyword('limits')}, lower and upper of '{name}'"
+            )
     unlimited = [n for n, value in zip(robot.coordinates, limits.velocity, strict=True) if not 0 < value < np.inf]
     if unlimited:
-        raise DataError(
+        raise MissingData(
             f"{quoted('joint', unlimited)} {'has' if len(unlimited) == 1 else 'have'} no velocity limit; give one with "
-            'limits=: \'{"*": {"velocity": 1.0}}\' is 1 rad/s (1 m/s) for every joint'
+            f'{keyword("limits")}: \'{{"*": {{"velocity": 1.0}}}}\' is 1 rad/s (1 m/s) for every joint'
         )
     return limits
 
@@ -119,7 +121,7 @@ def stated_limits(
     """As `motion_limits`, but infinite where neither the model nor `given` has a limit."""
     names = robot.coordinates
     if not 0 < share <= 1:
-        raise DataError(f"the share of the limits lies in (0, 1], got {share}")
+        raise InvalidValue(f"the share of the limits lies in (0, 1], got {share}", "share")
     own = [robot.limits[n] for n in names]
     values = {name: np.full(len(names), np.inf) for name in LIMIT_NAMES}
     values["lower"] = np.array([limit.lower for limit in own])
@@ -135,14 +137,16 @@ def stated_limits(
     for pattern, entries in (given or {}).items():
         found = [names.index(name) for name in matching_names(pattern, names)]
         if not found:
-            raise DataError(f"limits are given for '{pattern}', but the robot has the joints {', '.join(names)}")
+            raise UnknownName(
+                f"limits are given for '{pattern}', but the robot has the joints {', '.join(names)}", "limits"
+            )
         for key, value in entries.items():
             if key not in LIMIT_NAMES:
-                raise DataError(f"limit '{key}' of '{pattern}' is unknown: use {', '.join(LIMIT_NAMES)}")
+                raise UnknownName(f"limit '{key}' of '{pattern}' is unknown: use {', '.join(LIMIT_NAMES)}", "limits")
             values[key][found] = _limit(value, f"limit '{key}' of '{pattern}'", signed=key in ("lower", "upper"))
     for name, low, high in zip(names, values["lower"], values["upper"], strict=True):
         if high <= low:
-            raise DataError(f"the range of joint '{name}' is empty: [{low:g}, {high:g}]")
+            raise InvalidValue(f"the range of joint '{name}' is empty: [{low:g}, {high:g}]", "limits")
     return MotionLimits(**values)
 
 
@@ -153,5 +157,5 @@ def _limit(value: float, what: str, *, signed: bool) -> float:
     except (TypeError, ValueError, OverflowError):
         number = np.nan
     if not np.isfinite(number) or not (signed or number > 0):
-        raise DataError(f"{what} must be a {'finite' if signed else 'positive'} number, got {value!r:.40}")
+        raise InvalidValue(f"{what} must be a {'finite' if signed else 'positive'} number, got {value!r:.40}", "limits")
     return number

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.assembly import assemble, assembly_where_closed
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.robot.model import Robot
 
 __all__ = ["PassiveJoints", "with_passive_joints"]
@@ -43,7 +43,7 @@ class PassiveJoints:
 
     def __init__(self, robot: Robot, *, least: float = _LEAST) -> None:
         if not robot.loops:
-            raise DataError(f"robot '{robot.name}' has no closed loops")
+            raise NotApplicable(f"robot '{robot.name}' has no closed loops")
         self.robot, self.label = robot.with_base("fixed"), "closed loops"
         limits = [robot.tree.limits[name] for name in robot.passive]
         self._columns = [robot.tree_coordinates.index(name) for name in robot.passive]

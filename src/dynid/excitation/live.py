@@ -16,7 +16,15 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import regressor
-from dynid.errors import DataError
+from dynid.errors import (
+    ConflictingArguments,
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    NotFinite,
+    named,
+)
 from dynid.excitation.live_colors import score_table
 from dynid.excitation.running_derivatives import RunningDerivatives
 from dynid.excitation.sizes import typical_sizes
@@ -211,13 +219,13 @@ class LiveExcitation:
         derivative: str = "savgol",
     ) -> None:
         if not 0 < target < 1:
-            raise DataError(f"the target is a share between 0 and 1, got {target}")
+            raise InvalidValue(f"the target is a share between 0 and 1, got {target}", "target")
         if base is None:
             base = base_parameters(robot, channels=channels or ("torque" if robot.base == "fixed" else "wrench"))
         elif channels is not None:
-            raise DataError("give either base parameters or channels, not both")
+            raise ConflictingArguments("give either base parameters or channels, not both", "base")
         elif base.robot.parameter_names != robot.parameter_names:
-            raise DataError(f"the base parameters are of another robot than '{robot.name}'")
+            raise Mismatch(f"the base parameters are of another robot than '{robot.name}'", "base")
         self.robot, self.base, self.target = robot, base, target
         self.noise = _channel_std(base, noise)
         self.sizes = typical_sizes(base)
@@ -262,16 +270,16 @@ class LiveExcitation:
         times = np.atleast_1d(np.asarray(t, dtype=float))
         positions = np.atleast_2d(np.asarray(q, dtype=float))
         if times.ndim != 1 or positions.shape != (times.size, self.robot.nq):
-            raise DataError(
+            raise InvalidShape(
                 f"q has shape {np.shape(q)} for {times.size} times; robot '{self.robot.name}' has {self.robot.nq} "
                 "coordinates"
             )
         if not np.all(np.isfinite(times)):
-            raise DataError("a time is not a finite number")
+            raise NotFinite("a time is not a finite number")
         if times[0] <= self._clock or np.any(np.diff(times) <= 0):
-            raise DataError(f"time does not increase after {self._clock:g} s")
+            raise InvalidValue(f"time does not increase after {self._clock:g} s")
         if (v is None) != (a is None):
-            raise DataError("give velocities and accelerations together, or neither")
+            raise MissingArgument("give velocities and accelerations together, or neither")
         if v is not None and a is not None:
             self._fold(positions, np.atleast_2d(np.asarray(v, float)), np.atleast_2d(np.asarray(a, float)))
             self._clock = self.time = float(times[-1])
@@ -281,7 +289,7 @@ class LiveExcitation:
 
     def _differentiated(self, t: float, q: Array) -> None:
         if not np.all(np.isfinite(q)):
-            raise DataError(f"a position at {t:g} s is not a finite number")
+            raise NotFinite(f"a position at {t:g} s is not a finite number")
         self._clock = t
         done = self._running.push(t, q)
         if done is not None:
@@ -406,7 +414,7 @@ def _channel_std(base: BaseParameters, noise: ArrayLike | None) -> Array:
         return np.array([_NOISE[k] for k in kinds])
     given = np.asarray(noise, dtype=float)
     if given.shape not in ((), (len(base.channels),)) or not np.all(np.isfinite(given)) or not np.all(given > 0):
-        raise DataError(f"noise must be positive numbers, one or {len(base.channels)}")
+        raise InvalidValue(f"{named('noise')} must be positive numbers, one or {len(base.channels)}")
     return np.broadcast_to(given, (len(base.channels),)).copy()
 
 

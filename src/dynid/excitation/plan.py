@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, UnknownName
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.information import Earlier, earlier_information, torque_noise
 from dynid.identification.observation import fold
@@ -95,7 +95,7 @@ class Plan:
     def reason(self, name: str) -> str:
         """A sentence on when a parameter reaches the target, or why it does not."""
         if name not in self.base.names:
-            raise DataError(f"no base parameter is named '{name}'")
+            raise UnknownName(f"no base parameter is named '{name}'", "name")
         i = self.base.names.index(name)
         goal = f"{100 * self.target:g} %"
         if self.unseen[i]:
@@ -155,7 +155,7 @@ def plan(
     base = excitation.criterion.base
     std = torque_noise(noise, len(base.channels))
     if not (np.isfinite(target) and target > 0):
-        raise DataError(f"the target must be a positive share, such as 0.02, got {target}")
+        raise InvalidValue(f"the target must be a positive share, such as 0.02, got {target}", "target")
     W = excitation.base_regressor(rate)[:-1] / std[:, None]
     with one_blas_thread():
         rows = fold(W.reshape(-1, base.count))
@@ -204,7 +204,7 @@ def _sigma(directions: Array, gains: Array, unseen: NDArray[np.bool_], periods: 
     """The standard deviations (b,) after so many periods, one number or one per parameter."""
     count = np.broadcast_to(np.asarray(periods, dtype=float), (len(directions),))
     if not np.all(np.isfinite(count)) or np.any(count < 0):
-        raise DataError(f"the number of periods cannot be {periods!r}")
+        raise InvalidValue(f"the number of periods cannot be {periods!r}", "periods")
     left = np.maximum(1.0 + (count[:, None] - 1.0) * gains, 0.0)
     share = directions**2
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Infeasible, InvalidShape, InvalidValue, MissingData, UnknownName
 from dynid.excitation.basis import sample_times
 from dynid.excitation.limits import MotionLimits
 
@@ -190,18 +190,18 @@ def _pieces(q: float, v: float, lengths: Sequence[float], accelerations: Array, 
 def _check(limits: dict[str, float], q0: float, q1: float, v0: float, v1: float) -> None:
     for name, value in limits.items():
         if not (np.isfinite(value) and value > 0):
-            raise DataError(f"the {name} limit of a move must be a positive number, got {value}")
+            raise InvalidValue(f"the {name} limit of a move must be a positive number, got {value}", name)
     if not np.all(np.isfinite([q0, q1, v0, v1])):
-        raise DataError(f"a move needs finite positions and velocities at its ends, got {[q0, q1, v0, v1]}")
+        raise InvalidValue(f"a move needs finite positions and velocities at its ends, got {[q0, q1, v0, v1]}")
     if max(abs(v0), abs(v1)) > limits["velocity"]:
-        raise DataError(
+        raise Infeasible(
             f"the velocities {v0:g} and {v1:g} at the ends exceed the velocity limit {limits['velocity']:g}"
         )
 
 
 def _check_distance(h: float, needed: float, v0: float, v1: float) -> None:
     if h < needed:
-        raise DataError(
+        raise Infeasible(
             f"a move over {h:g} is too short: the change of velocity from {v0:g} to {v1:g} needs {needed:g}; "
             "give a longer distance, closer velocities or wider limits"
         )
@@ -268,19 +268,24 @@ def point_to_point(
     points = np.asarray(waypoints, dtype=float)
     n = len(limits.lower)
     if points.ndim != 2 or len(points) < 2 or points.shape[1] != n or not np.all(np.isfinite(points)):
-        raise DataError(f"waypoints need shape (m, {n}) with m from 2 and finite numbers, got {points.shape}")
+        raise InvalidShape(
+            f"waypoints need shape (m, {n}) with m from 2 and finite numbers, got {points.shape}", "waypoints"
+        )
     if profile not in ("double-s", "trapezoid"):
-        raise DataError(f"profile '{profile}' is unknown: use double-s or trapezoid")
+        raise UnknownName(f"profile '{profile}' is unknown: use double-s or trapezoid", "profile")
     for name in ("velocity", "acceleration") + (("jerk",) if profile == "double-s" else ()):
         if not np.all(np.isfinite(getattr(limits, name))):
             i = int(np.argmin(np.isfinite(getattr(limits, name))))
-            raise DataError(f"a {profile} move needs {name} limits, and joint number {i + 1} has none; give one")
+            raise MissingData(
+                f"a {profile} move needs {name} limits, and joint number {i + 1} has none; give one", "limits"
+            )
     outside = np.argwhere((points < limits.lower) | (points > limits.upper))
     if len(outside):
         k, i = outside[0]
-        raise DataError(
+        raise InvalidValue(
             f"waypoint {k + 1} has joint number {i + 1} at {points[k, i]:g}, outside its range "
-            f"[{limits.lower[i]:g}, {limits.upper[i]:g}]"
+            f"[{limits.lower[i]:g}, {limits.upper[i]:g}]",
+            "waypoints",
         )
     moves = []
     for start, end in pairwise(points):

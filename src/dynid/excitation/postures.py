@@ -11,7 +11,17 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    Infeasible,
+    InvalidValue,
+    MissingData,
+    NotApplicable,
+    NotIdentifiable,
+    TooFew,
+    UnknownName,
+    keyword,
+    named,
+)
 from dynid.excitation.balance import SupportPolygon
 from dynid.excitation.limits import MotionLimits, endless_joints, motion_limits
 from dynid.excitation.linkage import with_passive_joints
@@ -177,7 +187,7 @@ def select_postures(
     (12, 6)
     """
     if criterion not in CRITERIA:
-        raise DataError(f"criterion '{criterion}' is unknown: use {', '.join(CRITERIA)}")
+        raise UnknownName(f"{named('criterion')} '{criterion}' is unknown: use {', '.join(CRITERIA)}")
     chosen = channels or ("torque" if robot.base == "fixed" else "wrench")
     base = base_parameters(robot, channels=chosen, still=True)
     clearances = with_passive_joints(robot, tuple(clearances))
@@ -189,7 +199,7 @@ def select_postures(
         q = np.atleast_2d(np.asarray(candidates, dtype=float))
         q = q[_allowed(q, kept)] if kept and len(q) else q
         if not len(q):
-            raise DataError("no candidate posture satisfies the support and the clearances")
+            raise Infeasible("no candidate posture satisfies the support and the clearances")
     with one_blas_thread():
         A, sizes = _rows(base, q, noise)
         _check_count(base, A, count)
@@ -225,19 +235,20 @@ def _drawn(
 ) -> Array:
     """Random postures in range, moved towards the start posture until they are admissible."""
     if robot.base == "floating":
-        raise DataError(
+        raise NotApplicable(
             "random postures need a robot with a fixed base: put it on a foot with dynid.excitation.stand_on, or give "
-            "candidates with the pose of the base"
+            "candidates with the pose of the base",
+            "candidates",
         )
     if count < 1:
-        raise DataError(f"at least one candidate is needed, got {count}")
+        raise InvalidValue(f"at least one candidate is needed, got {count}", "count")
     lower, upper = _ranges(robot, limits)
     home = np.clip(robot.home, lower, upper) if start is None else np.asarray(start, dtype=float)
     if home.shape != (robot.n,) or not np.all((home >= lower) & (home <= upper)):
-        raise DataError(f"the start posture needs {robot.n} numbers within the joints' ranges")
+        raise InvalidValue(f"the start posture needs {robot.n} numbers within the joints' ranges", "start")
     if kept and not _allowed(home[None], kept)[0]:
         name = next(c.label for c in kept if c.values(home[None]).min() < 0)
-        raise DataError(f"the start posture violates the {name} limit: give another one as start=")
+        raise Infeasible(f"the start posture violates the {name} limit: give another one as {keyword('start')}")
     q = rng.uniform(lower, upper, (count, robot.n))
     if not kept:
         return q
@@ -262,7 +273,9 @@ def _ranges(robot: Robot, limits: Mapping[str, Mapping[str, float]] | MotionLimi
         for name in endless_joints(robot):
             # Half a revolution of an arm's joint is safe, that of a standing robot's knee is not.
             if name not in ranged:
-                raise DataError(f"joint '{name}' has no position range; give one with limits=, lower and upper of it")
+                raise MissingData(
+                    f"joint '{name}' has no position range; give one with {keyword('limits')}, lower and upper of it"
+                )
         limits = motion_limits(robot, {**velocities, **{k: {**velocities.get(k, {}), **v} for k, v in given.items()}})
     return limits.lower, limits.upper
 
@@ -276,13 +289,13 @@ def _rows(base: BaseParameters, q: Array, noise: ArrayLike | None) -> tuple[Arra
     std = np.ones(len(base.channels)) if noise is None else np.asarray(noise, dtype=float)
     std = np.broadcast_to(std, (len(base.channels),)) if std.ndim == 0 else std
     if std.shape != (len(base.channels),) or not np.all(std > 0) or not np.all(np.isfinite(std)):
-        raise DataError(f"noise must be positive numbers, one or {len(base.channels)}")
+        raise InvalidValue(f"{named('noise')} must be positive numbers, one or {len(base.channels)}")
     still = np.zeros((len(q), base.robot.nv))
     A = base.regressor(q, still, still) / std[:, None]
     A = A[:, np.abs(A).max(axis=(0, 2)) > 0]
     norms = np.sqrt(np.mean(np.sum(A**2, axis=1), axis=0))
     if np.any(norms == 0):
-        raise DataError(
+        raise NotIdentifiable(
             f"'{base.names[int(np.argmin(norms))]}' is not identifiable from any candidate; widen the ranges"
         )
     return A / norms, cast("Array", 1.0 / norms)
@@ -290,15 +303,16 @@ def _rows(base: BaseParameters, q: Array, noise: ArrayLike | None) -> tuple[Arra
 
 def _check_count(base: BaseParameters, A: Array, count: int) -> None:
     if not 1 <= count <= len(A):
-        raise DataError(f"{count} postures cannot be chosen from {len(A)} candidates")
+        raise TooFew(f"{count} postures cannot be chosen from {len(A)} candidates", "count")
     if count * A.shape[1] < base.count:
         least = -(-base.count // A.shape[1])
-        raise DataError(
-            f"{count} postures give {count * A.shape[1]} rows for {base.count} parameters; take at least {least}"
+        raise TooFew(
+            f"{count} postures give {count * A.shape[1]} rows for {base.count} parameters; take at least {least}",
+            "count",
         )
     singular = np.linalg.svd(A.reshape(-1, base.count), compute_uv=False)
     if len(singular) < base.count or singular[-1] <= _RANK * singular[0]:
-        raise DataError("all candidates together do not identify every parameter; widen the ranges or draw more")
+        raise NotIdentifiable("all candidates together do not identify every parameter; widen the ranges or draw more")
 
 
 class _Exchange:

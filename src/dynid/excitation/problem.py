@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.dynamics.gradient import regressor_adjoint
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.excitation.amplitudes import KINDS, AmplitudeLimits
 from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
@@ -124,8 +124,8 @@ class Problem:
         out = np.minimum(reach, velocity)
         if self.start is not None:
             if not begins_at_posture(self.basis):
-                raise DataError(
-                    "no coefficient of this family is its start posture; use fourier, a spline or waypoints"
+                raise NotApplicable(
+                    "no coefficient of this family is its start posture; use fourier, a spline or waypoints", "family"
                 )
             out[:, 0] = 0.0
         return np.asarray(out, dtype=float)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, MissingArgument
 from dynid.excitation.design import design_excitation
 from dynid.excitation.excitation import Excitation
 from dynid.identification.pipeline import identify
@@ -209,9 +209,9 @@ def design_candidates(
         If there are fewer iterations than motions, or `dynid.design_excitation` refuses a setting.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise DataError(f"the number of candidates is a whole number from 1, got {count!r:.40}")
+        raise InvalidValue(f"the number of candidates is a whole number from 1, got {count!r:.40}", "count")
     if isinstance(budget, int) and budget < count:
-        raise DataError(f"{count} candidates need a budget of at least {count} iterations, got {budget}")
+        raise InvalidValue(f"{count} candidates need a budget of at least {count} iterations, got {budget}", "budget")
     share = budget // count if isinstance(budget, int) else budget
     return tuple(
         design_excitation(
@@ -273,12 +273,14 @@ def rank_motions(
     """
     motions = tuple(motions)
     if not motions:
-        raise DataError("there is no motion to rank")
+        raise MissingArgument("there is no motion to rank", "motions")
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise DataError(f"the number of logs per motion is a whole number from 1, got {repeats!r:.40}")
+        raise InvalidValue(f"the number of logs per motion is a whole number from 1, got {repeats!r:.40}", "repeats")
     noises = (loop.sensors.noise, loop.sensors.counts, loop.sensors.torque_noise)
     if not any(np.any(np.asarray(x, dtype=float) > 0) for x in noises):
-        raise DataError("without noise all motions identify alike: give the sensors of the loop noise or torque_noise")
+        raise MissingArgument(
+            "without noise all motions identify alike: give the sensors of the loop noise or torque_noise", "noise"
+        )
     base = base_parameters(robot, channels="torque")
     logs = []
     for k, motion in enumerate(motions):
@@ -286,7 +288,9 @@ def rank_motions(
         logs.append(_simulated(robot, motion, loop, range(seed, seed + repeats), method, options, report))
     found = _scored(motions, logs)
     if not np.isfinite(found[0].score):
-        raise DynidError(f"no motion can be identified in simulation; the first: {found[0].outcome}")
+        raise DynidError(
+            f"no motion can be identified in simulation; the first: {found[0].outcome}", code="simulation_failed"
+        )
     return Ranking(tuple(found), base.names, base.values(), repeats, method)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.excitation.live import LiveExcitation, LiveScore
 from dynid.identification.loads import check_run, state
 from dynid.recording.recording import Recording
@@ -23,7 +23,7 @@ def replay(
     Only the motion counts: torques and wrenches may be missing.
     """
     if not every > 0:
-        raise DataError(f"the time between two scores must be positive, got {every}")
+        raise InvalidValue(f"the time between two scores must be positive, got {every}", "every")
     settings = signals or Signals()
     end = max(live.time, 0.0)
     for run in recording.runs:

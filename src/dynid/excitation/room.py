@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Infeasible, MissingData
 from dynid.excitation.limits import MotionLimits
 from dynid.robot.model import Robot
 
@@ -31,9 +31,10 @@ def check_torque_model(robot: Robot, given: Mapping[str, Mapping[str, float]] | 
     for pattern, entries in (given or {}).items():
         for name in ("torque", "power"):
             if name in entries:
-                raise DataError(
+                raise MissingData(
                     f"robot '{robot.name}' has no masses, so no torque model for the {name} limit of '{pattern}'; "
-                    "leave that limit out or give the robot a-priori masses"
+                    "leave that limit out or give the robot a-priori masses",
+                    "limits",
                 )
 
 
@@ -46,9 +47,10 @@ def check_duration(robot: Robot, limits: MotionLimits, duration: float) -> None:
     slowest = int(np.argmax(need))
     if duration < need[slowest]:
         whole = float(crossing_time(limits, 1.0)[slowest])
-        raise DataError(
+        raise Infeasible(
             f"a motion of {duration:g} s is too short: within its velocity and acceleration limits joint "
-            f"'{robot.coordinates[slowest]}' takes {whole:.2g} s to cross its range; give a longer duration"
+            f"'{robot.coordinates[slowest]}' takes {whole:.2g} s to cross its range; give a longer duration",
+            "duration",
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, UnknownName
 
 __all__ = ["METHODS", "RunningDerivatives"]
 
@@ -34,7 +34,7 @@ class RunningDerivatives:
 
     def __init__(self, floating: bool, method: str = "savgol") -> None:
         if method not in METHODS:
-            raise DataError(f"derivative '{method}' is unknown: use {', '.join(METHODS)}")
+            raise UnknownName(f"derivative '{method}' is unknown: use {', '.join(METHODS)}", "derivative")
         self._floating, self._weights = floating, METHODS[method]()
         self._first: deque[tuple[float, Array]] = deque(maxlen=len(self._weights))
         self._second: deque[tuple[float, Array, Array]] = deque(maxlen=len(self._weights))
@@ -49,7 +49,7 @@ class RunningDerivatives:
             q = q.copy()
             size = np.linalg.norm(q[3:7])
             if not size > 0:
-                raise DataError(f"the quaternion of the base at {t:g} s is zero")
+                raise InvalidValue(f"the quaternion of the base at {t:g} s is zero")
             q[3:7] /= size
         first.append((t, q))
         if len(first) < len(self._weights):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import Infeasible, InvalidShape, InvalidValue, Mismatch, MissingArgument, NotApplicable
 from dynid.excitation.basis import PointToPoint, Quintic, Stretched, sample_times
 from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits
@@ -93,7 +93,7 @@ def shortest_duration(excitation: Excitation) -> float:
     X, limits, robot = excitation.coefficients, excitation.limits, excitation.robot
     for limit in problem.slacks(X):
         if limit.kind not in _TIMED and limit.slack.min(initial=1.0) < -1e-9:
-            raise DataError(f"the motion exceeds its {limit.kind} limit, which does not depend on the duration")
+            raise Infeasible(f"the motion exceeds its {limit.kind} limit, which does not depend on the duration")
     q, v, a, j = problem.motion(X)
     # Peaks of splines and profiles are at their breakpoints.
     corners = [excitation.basis.values(excitation.basis.breakpoints, order) @ X.T for order in range(4)]
@@ -101,7 +101,7 @@ def shortest_duration(excitation: Excitation) -> float:
     shares = (np.abs(v) / limits.velocity, np.sqrt(np.abs(a) / limits.acceleration), np.cbrt(np.abs(j) / limits.jerk))
     least = float(max(share.max() for share in shares)) * (1 + 1e-9)
     if not least > 0:
-        raise DataError("the motion is at rest, or has no limits: it has no shortest duration")
+        raise NotApplicable("the motion is at rest, or has no limits: it has no shortest duration")
 
     def held(ratio: float) -> bool:
         """Whether torques and powers are within their limits in `ratio` times the duration."""
@@ -123,7 +123,7 @@ def shortest_duration(excitation: Excitation) -> float:
     while not held(high):
         high *= _LONGER
         if high > _LONGEST * least:
-            raise DataError("the motion exceeds its torque limits at any duration; use other postures")
+            raise Infeasible("the motion exceeds its torque limits at any duration; use other postures")
     low = high / _LONGER
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -192,7 +192,7 @@ def with_ramps(
         If a ramp exceeds a limit.
     """
     if not (np.isfinite(seconds) and seconds > 0):
-        raise DataError(f"ramps take a positive number of seconds, got {seconds}")
+        raise InvalidValue(f"ramps take a positive number of seconds, got {seconds}", "seconds")
     rest = [_posture(x, len(excitation.coefficients)) for x in (start, end)]
     q, v, a = excitation.at([0.0, excitation.duration])
     parts: list[Motion] = [excitation]
@@ -208,7 +208,7 @@ def _posture(given: ArrayLike | None, n: int) -> Array | None:
         return None
     posture = np.asarray(given, dtype=float)
     if posture.shape != (n,) or not np.all(np.isfinite(posture)):
-        raise DataError(f"a posture needs {n} finite numbers, got shape {posture.shape}")
+        raise InvalidShape(f"a posture needs {n} finite numbers, got shape {posture.shape}", "posture")
     return posture
 
 
@@ -235,9 +235,10 @@ def _ramp(
     ramp = replace(excitation, basis=basis, coefficients=coefficients, notes=())
     kind, slack = min(ramp.slacks.items(), key=lambda entry: entry[1])
     if slack < -1e-6:
-        raise DataError(
+        raise Infeasible(
             f"the ramp {'out of' if out else 'into'} the motion exceeds its {kind} limit by {-100 * slack:.3g} %; "
-            "give it more or fewer seconds, or another posture at rest"
+            "give it more or fewer seconds, or another posture at rest",
+            "seconds",
         )
     return ramp
 
@@ -263,10 +264,10 @@ def sequence(motions: Sequence[Motion], *, limits: MotionLimits | None = None) -
         If motions have different joints, are not at rest, or there are no limits for the moves.
     """
     if not motions:
-        raise DataError("a sequence needs a motion")
+        raise MissingArgument("a sequence needs a motion", "motions")
     widths = {motion.at(0.0)[0].shape[1] for motion in motions}
     if len(widths) > 1:
-        raise DataError(f"the motions of a sequence need the same joints, got {sorted(widths)} of them")
+        raise Mismatch(f"the motions of a sequence need the same joints, got {sorted(widths)} of them", "motions")
     model = next(_designed(motions), None)
     parts: list[Motion] = [motions[0]]
     for k, (before, after) in enumerate(pairwise(motions), start=1):
@@ -274,13 +275,17 @@ def sequence(motions: Sequence[Motion], *, limits: MotionLimits | None = None) -
         if np.abs(qe - qs).max() > _CLOSE or np.abs(ve - vs).max() > _CLOSE:
             for number, word, velocity in ((k, "end", ve), (k + 1, "start", vs)):
                 if np.abs(velocity).max() > _CLOSE:
-                    raise DataError(f"motion {number} is not at rest at its {word}; add ramps with with_ramps")
+                    raise NotApplicable(
+                        f"motion {number} is not at rest at its {word}; add ramps with with_ramps", "motions"
+                    )
             if limits is not None:
                 parts.append(point_to_point([qe, qs], limits))
             elif model is not None:
                 parts.append(_move(model, qe, qs))
             else:
-                raise DataError("no motion of the sequence has limits for the moves between them; give limits")
+                raise MissingArgument(
+                    "no motion of the sequence has limits for the moves between them; give limits", "limits"
+                )
         parts.append(after)
     return Joined(tuple(parts))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, InvalidValue, NotApplicable
 from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.design import design_excitation, make_family
@@ -260,15 +260,16 @@ def _next(
 
 def _check(basis: Basis, target: float | None, least_gain: float, most: int, joined: bool) -> None:
     if target is not None and not (np.isfinite(target) and target > 0):
-        raise DataError(f"the target must be a positive share, such as 0.02, got {target!r:.40}")
+        raise InvalidValue(f"the target must be a positive share, such as 0.02, got {target!r:.40}", "target")
     if not 0 <= least_gain < 1:
-        raise DataError(f"the least gain is a share from 0 up to 1, got {least_gain!r:.40}")
+        raise InvalidValue(f"the least gain is a share from 0 up to 1, got {least_gain!r:.40}", "least_gain")
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise DataError(f"the number of motions is a whole number, at least 1, got {most!r:.40}")
+        raise InvalidValue(f"the number of motions is a whole number, at least 1, got {most!r:.40}", "most")
     if joined and not begins_at_posture(basis):
-        raise DataError(
+        raise NotApplicable(
             "motions of this family cannot begin where the one before ends: use fourier, a spline or waypoints, or "
-            "motions that do not join"
+            "motions that do not join",
+            "family",
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.frames import frame_placement, link_of_frame
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, Infeasible, InvalidShape, InvalidValue, UnknownName, keyword
 from dynid.excitation.balance import MovingSupport
 from dynid.excitation.sizes import typical_sizes
 from dynid.parameters.base import base_parameters
@@ -49,7 +49,7 @@ class Standing:
         q = np.zeros(self.robot.n)
         for name, value in (values or {}).items():
             if name not in self.robot.coordinates:
-                raise DataError(f"'{name}' is not a moving joint: use {', '.join(self.robot.coordinates)}")
+                raise UnknownName(f"'{name}' is not a moving joint: use {', '.join(self.robot.coordinates)}")
             q[self.robot.coordinates.index(name)] = value
         return q
 
@@ -98,10 +98,10 @@ def stand_on(
     """
     names = (feet,) if isinstance(feet, str) else tuple(feet)
     if not names or len(set(names)) < len(names):
-        raise DataError("a robot needs at least one foot, each named once")
+        raise InvalidValue("a robot needs at least one foot, each named once", "feet")
     corners = np.asarray(soles, dtype=float)
     if corners.ndim != 2 or corners.shape[1] != 2 or not np.all(np.isfinite(corners)):
-        raise DataError(f"soles need corners of shape (k, 2), finite, got shape {corners.shape}")
+        raise InvalidShape(f"soles need corners of shape (k, 2), finite, got shape {corners.shape}", "soles")
     kept = dict(held or {})
     body = robot.locked(kept) if kept else robot
     standing = rooted_at(body, names[0])
@@ -109,16 +109,17 @@ def stand_on(
     for name in names[1:]:
         loose = _joints_to(standing, link_of_frame(standing, name))
         if loose:
-            raise DataError(
+            raise ConflictingArguments(
                 f"'{names[0]}' and '{name}' are both on the ground, so {', '.join(loose)} between them cannot move "
                 "independently; "
-                "hold them with held=, or stand on one foot"
+                f"hold them with {keyword('held')}, or stand on one foot"
             )
         place = frame_placement(standing, np.zeros(standing.n), name)
         if abs(place[2, 3]) > _LEVEL or np.linalg.norm(place[:2, 2]) > _LEVEL or place[2, 2] < 0:
-            raise DataError(
+            raise Infeasible(
                 f"'{names[0]}' and '{name}' are not on one floor in this posture: {1000 * abs(place[2, 3]):.0f} mm"
-                f" and {np.degrees(np.arccos(np.clip(place[2, 2], -1, 1))):.1f} degrees apart"
+                f" and {np.degrees(np.arccos(np.clip(place[2, 2], -1, 1))):.1f} degrees apart",
+                "posture",
             )
         outline.append(corners @ place[:2, :2].T + place[:2, 3])
     support = MovingSupport(standing, np.vstack(outline), margin=margin)

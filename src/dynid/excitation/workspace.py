@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_batch
 from dynid.dynamics.frames import frame_jacobian, frame_placement
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidShape, InvalidValue, MissingArgument, NotApplicable
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -50,18 +50,18 @@ class KeepIn:
         label: str | None = None,
     ) -> None:
         if robot.base == "floating":
-            raise DataError("a box needs a robot with a fixed base; fix the base first")
+            raise NotApplicable("a box needs a robot with a fixed base; fix the base first")
         self.robot, self.frame, self.label = robot, frame, label or f"box of '{frame}'"
         self.point = checked(point, (3,), f"point of '{frame}'", DataError)
         self.lower, self.upper = np.array(lower, dtype=float), np.array(upper, dtype=float)
         for what, bound in (("lower", self.lower), ("upper", self.upper)):
             if bound.shape != (3,) or np.any(np.isnan(bound)):
-                raise DataError(f"the {what} bounds of '{frame}' need three numbers, got {bound.tolist()}")
+                raise InvalidShape(f"the {what} bounds of '{frame}' need three numbers, got {bound.tolist()}")
         empty = np.flatnonzero(self.lower >= self.upper)
         if empty.size:
-            raise DataError(f"the box of '{frame}' is empty along {'xyz'[empty[0]]}")
+            raise InvalidValue(f"the box of '{frame}' is empty along {'xyz'[empty[0]]}", "lower")
         if not np.any(np.isfinite([self.lower, self.upper])):
-            raise DataError(f"the box of '{frame}' has no bound: give lower or upper")
+            raise MissingArgument(f"the box of '{frame}' has no bound: give lower or upper", "lower")
         frame_placement(robot, np.zeros(robot.n), frame)
         width = self.upper - self.lower
         self._half = np.where(np.isfinite(width), 0.5 * width, _OPEN)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, keyword
 from dynid.robot.consistency import drive_violations, link_violations
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.inertia import inertia_to_com, inertia_to_spatial
@@ -63,7 +63,7 @@ def rpy_angles(r: Array) -> Array:
 def body_values(pi: Array, link: str, words: str) -> tuple[float, Array, Array]:
     """Mass, centre of mass (3,) and tensor (3, 3) about it; a massless body keeps its tensor about the origin."""
     if pi[0] == 0 and np.any(pi[1:4]):
-        raise ModelError(f"link '{link}' has a first moment but no mass, which {words} cannot hold")
+        raise ModelError(f"link '{link}' has a first moment but no mass, which {words} cannot hold", code="unsupported")
     if pi[0] == 0:
         return 0.0, np.zeros(3), inertia_to_spatial(pi)[3:, 3:]
     mass, com, tensor = inertia_to_com(pi)
@@ -94,7 +94,10 @@ def refuse_infeasible(robot: Robot, allow: bool) -> list[str]:
     found = infeasible_links(robot) + infeasible_drives(robot)
     if found and not allow:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise ModelError(f"not written: {found[0]}{more}; allow_infeasible=True writes it all the same")
+        raise ModelError(
+            f"not written: {found[0]}{more}; {keyword('allow_infeasible', True)} writes it all the same",
+            code="untrusted",
+        )
     return found
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, keyword
 from dynid.export.xmltext import marked, unmarked
 from dynid.feasibility.prior import consistent_prior
 from dynid.identification.estimate import Estimate
@@ -185,7 +185,10 @@ def passed(label: Label, untrusted: bool) -> Label:
     """The label, unless its verdict is "do not use": then only `untrusted` lets its file be written."""
     if label.judgement.grade == "do not use" and not untrusted:
         because = _because(label.judgement)
-        raise DataError(f"not written, because the verdict is 'do not use'{because}; untrusted=True writes it")
+        raise DataError(
+            f"not written, because the verdict is 'do not use'{because}; {keyword('untrusted', True)} writes it",
+            code="untrusted",
+        )
     return label
 
 

@@ -83,7 +83,9 @@ def mjcf_content(
     found = refuse_infeasible(robot, allow_infeasible)
     if springs is not None:
         if template is not None:
-            raise ModelError("springs add joints, which a template has not: write a new file")
+            raise ModelError(
+                "springs add joints, which a template has not: write a new file", "template", code="not_applicable"
+            )
         refuse_infeasible(replace(springs.motors, links=robot.links), allow_infeasible)
     robot, told = with_mean_friction(robot, "MJCF")
     # From the tree, each body that MuJoCo refuses is warned of where it is written.

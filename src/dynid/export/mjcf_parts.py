@@ -30,7 +30,7 @@ def inertial_attributes(pi: Array, name: str, warnings: list[str]) -> dict[str, 
     """The inertia of a link about its centre of mass, lifted by rounding where MuJoCo would stumble over it."""
     where = f"link '{name}'"
     if pi[0] == 0 and np.any(pi[1:4]):
-        raise ModelError(f"{where} has a first moment but no mass, which MJCF cannot hold")
+        raise ModelError(f"{where} has a first moment but no mass, which MJCF cannot hold", code="unsupported")
     if pi[0] == 0:
         mass, com, tensor = np.asarray(_LEAST), np.zeros(3), inertia_to_spatial(pi)[3:, 3:]
     else:

@@ -74,7 +74,9 @@ def add_spring(root: ET.Element, body: ET.Element, robot: Robot, joint: Joint, s
             element.set(key, number(float(value) + float(element.get(key, "0"))))
         return
     if joint.mimic is not None or any(j.mimic is not None and j.mimic.leader == joint.name for j in robot.joints):
-        raise ModelError(f"'{joint.name}' is flexible and coupled to another joint, which MJCF cannot hold")
+        raise ModelError(
+            f"'{joint.name}' is flexible and coupled to another joint, which MJCF cannot hold", code="unsupported"
+        )
     on_link = {_ON_LINK[key]: element.attrib.pop(key) for key in _ON_LINK if key in element.attrib}
     element.attrib.update(motor)
     deflection = {key: value for key, value in element.attrib.items() if key in ("type", "pos", "axis")}

@@ -32,13 +32,19 @@ def patched_mjcf(robot: Robot, path: Path, warnings: list[str]) -> XmlText:
     """The text of an MJCF file with the inertias and drives of a robot; included files with bodies are put into it."""
     root = read_xml(path)
     if root.tag != "mujoco":
-        raise ModelError(f"the template '{path.name}' is not an MJCF file: its root element is <{root.tag}>")
+        raise ModelError(
+            f"the template '{path.name}' is not an MJCF file: its root element is <{root.tag}>",
+            "template",
+            code="file_format",
+        )
     include_files(root, path, {path.resolve()})
     setting = changing_setting(root)
     if setting:
         raise ModelError(
             f"the template '{path.name}' has the compiler setting {setting}, which changes inertias after reading: "
-            "write a new file, or remove the setting"
+            "write a new file, or remove the setting",
+            "template",
+            code="unsupported",
         )
     settings = read_settings(root)
     template = match_template(robot, path)

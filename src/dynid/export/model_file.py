@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import NotApplicable, UnknownName, WrongFormat, did_you_mean
 from dynid.export.endings import ENDINGS, TEMPLATES
 from dynid.export.label import Label, label_of
 from dynid.export.mjcf import write_mjcf
@@ -72,11 +72,11 @@ def write(
     form = form or ENDINGS.get(Path(path).suffix.lower())
     known = list(dict.fromkeys(ENDINGS.values()))
     if form is None:
-        raise DataError(f"the ending of '{path}' names no format: use one of {', '.join(ENDINGS)}")
+        raise WrongFormat(f"the ending of '{path}' names no format: use one of {', '.join(ENDINGS)}")
     if form not in known:
-        raise DataError(f"format '{form}' is unknown: use {', '.join(known)}{did_you_mean(form, known)}")
+        raise UnknownName(f"format '{form}' is unknown: use {', '.join(known)}{did_you_mean(form, known)}", "form")
     if template is not None and form not in TEMPLATES:
-        raise DataError(f"a template is for {', '.join(TEMPLATES)}, not for {form}")
+        raise NotApplicable(f"a template is for {', '.join(TEMPLATES)}, not for {form}", "template")
     if isinstance(source, FlexibleEstimate):
         return _write_flexible(source, path, form, template, allow_infeasible)
     if form not in _WRITERS:

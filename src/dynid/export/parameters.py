@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, Duplicate, Mismatch, MissingFile, UnknownName, WrongFormat
 from dynid.export.contents import refuse_infeasible
 from dynid.export.label import Label, label_of
 from dynid.export.ros_parameters import from_ros, to_ros
@@ -74,7 +74,9 @@ def write_parameters(
     """
     form = _form(path) if form is None else form
     if form not in _FORMS.values():
-        raise DataError(f"parameters are written as {', '.join(sorted(set(_FORMS.values())))}, not as '{form}'")
+        raise UnknownName(
+            f"parameters are written as {', '.join(sorted(set(_FORMS.values())))}, not as '{form}'", "form"
+        )
     label = label_of(source, untrusted)
     robot = source if isinstance(source, Robot) else source.identified_robot
     warnings = [] if label is None else label.warnings
@@ -117,14 +119,14 @@ def load_parameters(path: str | Path, robot: Robot) -> Robot:
     if missing or unknown:
         words = [f"it has no {', '.join(missing[:8])}"] * bool(missing)
         words += [f"the robot has no {', '.join(unknown[:8])}"] * bool(unknown)
-        raise DataError(f"'{path}' does not fit robot '{robot.name}': {'; '.join(words)}")
+        raise Mismatch(f"'{path}' does not fit robot '{robot.name}': {'; '.join(words)}")
     return robot.with_parameters([values[n] for n in robot.parameter_names])
 
 
 def _form(path: str | Path) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMS:
-        raise DataError(f"'{path}' is no parameter file by its ending: use {', '.join(_FORMS)}")
+        raise WrongFormat(f"'{path}' is no parameter file by its ending: use {', '.join(_FORMS)}")
     return _FORMS[suffix]
 
 
@@ -201,9 +203,9 @@ def _read(path: Path, form: str) -> Any:
     try:
         text = read_text(path)
     except FileNotFoundError:
-        raise DataError(f"there is no file '{path}'") from None
+        raise MissingFile(f"there is no file '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"'{path}' cannot be read: {error}") from None
+        raise MissingFile(f"'{path}' cannot be read: {error}") from None
     try:
         if form == "json":
             return parse_json(text)
@@ -213,26 +215,26 @@ def _read(path: Path, form: str) -> Any:
 
         return yaml.safe_load(text)
     except ValueError as error:  # of json and tomllib
-        raise DataError(f"'{path}' is not {form.upper()}: {error}") from None
+        raise DamagedFile(f"'{path}' is not {form.upper()}: {error}") from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "yaml":
             raise
-        raise DataError(f"'{path}' is not YAML: {error}") from None
+        raise DamagedFile(f"'{path}' is not YAML: {error}") from None
 
 
 def _plain(data: Any, path: str) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
     """Values by name, and what is known of the drive terms."""
     if not isinstance(data, dict) or data.get("format") != _FORMAT or not isinstance(data.get("parameters"), list):
-        raise DataError(f"'{path}' is no parameter file of dynid ('{_FORMAT}')")
+        raise WrongFormat(f"'{path}' is no parameter file of dynid ('{_FORMAT}')")
     values: dict[str, float] = {}
     settings: dict[str, dict[str, Any]] = {}
     for row in data["parameters"]:
         try:
             name, value = str(row["name"]), float(row["value"])
         except (KeyError, TypeError, ValueError):
-            raise DataError(f"'{path}' has a parameter without a name and a number: {row!r:.80}") from None
+            raise DamagedFile(f"'{path}' has a parameter without a name and a number: {row!r:.80}") from None
         if name in values:
-            raise DataError(f"'{path}' has the parameter '{name}' twice")
+            raise Duplicate(f"'{path}' has the parameter '{name}' twice")
         values[name] = value
         if "symbol" in row:
             settings[name] = row

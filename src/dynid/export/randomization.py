@@ -12,7 +12,7 @@ from typing import Any
 
 from dynid.actuators.draws import ParameterDraws
 from dynid.actuators.law import ActuatorLaw
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import MissingArgument, NotWritable, UnknownName, WrongFormat, did_you_mean
 from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.label import Label, passed
 from dynid.export.parameters import to_toml
@@ -89,7 +89,7 @@ def write_ranges(
         page["parameters"] = rows
         text = json.dumps(page, indent=2, ensure_ascii=False) + "\n" if form == ".json" else to_toml(page)
     else:
-        raise DataError(f"ranges are written as .json, .toml or .csv, not as '{Path(path).name}'")
+        raise WrongFormat(f"ranges are written as .json, .toml or .csv, not as '{Path(path).name}'")
     write_text(path, text)
 
 
@@ -146,17 +146,17 @@ def write_samples(
     """
     if simulator not in SIMULATOR_ENDINGS:
         hint = did_you_mean(simulator, SIMULATOR_ENDINGS)
-        raise DataError(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}{hint}")
+        raise UnknownName(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}{hint}", "simulator")
     ending = SIMULATOR_ENDINGS[simulator]
     given = list(models)
     if not given:
-        raise DataError("there is no sampled model to write")
+        raise MissingArgument("there is no sampled model to write", "models")
     place = make_folder(folder)
     names = [f"model_{k:04d}{ending}" for k in range(1, len(given) + 1)]
     old = [x.name for x in place.iterdir() if re.fullmatch(r"model_\d{4,}\..*", x.name) and x.name not in names]
     if old:
-        raise DataError(
-            f"'{folder}' holds other sampled models, such as {min(old)}: remove them, or name another folder"
+        raise NotWritable(
+            f"'{folder}' holds other sampled models, such as {min(old)}: remove them, or name another folder", "folder"
         )
     options: dict[str, Any] = {"step": step, "template": template, "allow_infeasible": allow_infeasible}
     options |= {"label": label, "untrusted": untrusted}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, DataError, MissingData
 from dynid.export.contents import body_values
 from dynid.export.label import Label
 from dynid.quoting import one_line, yaml_string
@@ -93,7 +93,7 @@ def from_ros(data: Any, robot: Robot, path: str) -> tuple[dict[str, float], dict
         for shaft, drive in _table(given, f"{kind}s", path).items():
             where = f"'{path}', {kind} '{shaft}'"
             if not isinstance(drive, Mapping):
-                raise DataError(f"{where}: expected a table of parameters")
+                raise DamagedFile("expected a table of parameters", where=where)
             for word in drive:
                 if word in (_REST, _VELOCITY) or word.endswith((_SLOPE, _CROSS)):
                     continue
@@ -112,20 +112,20 @@ def _node(data: Any, path: str) -> Mapping[str, Any]:
     found = [n["ros__parameters"] for n in nodes if isinstance(n, Mapping) and "ros__parameters" in n]
     found = [p for p in found if isinstance(p, Mapping) and "links" in p]
     if len(found) != 1:
-        raise DataError(f"'{path}' must have one node with ros__parameters and links in them, it has {len(found)}")
+        raise DamagedFile(f"'{path}' must have one node with ros__parameters and links in them, it has {len(found)}")
     return found[0]
 
 
 def _table(given: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
     table = given.get(key, {})
     if not isinstance(table, Mapping):
-        raise DataError(f"'{path}': {key} must be a table")
+        raise DamagedFile(f"'{path}': {key} must be a table")
     return table
 
 
 def _numbers(given: Any, key: str, shape: tuple[int, ...], where: str) -> Array:
     if not isinstance(given, Mapping) or key not in given:
-        raise DataError(f"{where} has no '{key}'")
+        raise MissingData(f"{where} has no '{key}'")
     return checked(given[key], shape, f"{where}: {key}", DataError)
 
 

@@ -218,7 +218,11 @@ def _from_template(robot: Robot, path: Path, warnings: list[str]) -> bytes:
     template = match_template(robot, path)
     file = XmlText.read(path)
     if file.root.tag != "sdf":
-        raise ModelError(f"the template '{path.name}' is not an SDF file: its root element is <{file.root.tag}>")
+        raise ModelError(
+            f"the template '{path.name}' is not an SDF file: its root element is <{file.root.tag}>",
+            "template",
+            code="file_format",
+        )
     links, joints = (Named(_scoped(file, tag), path.name) for tag in ("link", "joint"))
     for name, pi in template.bodies.items():
         if name not in links:  # the world carries it all

@@ -71,7 +71,11 @@ class Named(dict[str, Element]):
         self._file = file
 
     def __missing__(self, name: str) -> Element:
-        raise ModelError(f"'{name}' does not stand in the text of the template '{self._file}' as an element of its own")
+        raise ModelError(
+            f"'{name}' does not stand in the text of the template '{self._file}' as an element of its own",
+            "template",
+            code="unsupported",
+        )
 
 
 def named_elements(elements: Iterable[Element], file: str) -> Named:
@@ -83,7 +87,9 @@ def _load(path: Path) -> Robot:
     try:
         return load_robot(path, friction="viscous+coulomb", rotor_inertia=True)
     except ModelError as error:
-        raise ModelError(f"the template '{path.name}' cannot be used: {error}") from None
+        raise ModelError(
+            f"the template '{path.name}' cannot be used: {error}", "template", code="file_damaged"
+        ) from None
 
 
 def _is_base(robot: Robot, own: Robot, i: int) -> bool:
@@ -95,16 +101,32 @@ def _check_names(robot: Robot, own: Robot, file: str) -> None:
     joints, links = [j.name for j in own.joints], [x.name for x in own.links]
     for joint in robot.joints:
         if joint.name not in joints:
-            raise ModelError(f"the template '{file}' has no joint '{joint.name}'; its joints are {listed(joints)}")
+            raise ModelError(
+                f"the template '{file}' has no joint '{joint.name}'; its joints are {listed(joints)}",
+                "template",
+                code="mismatch",
+            )
     for i, link in enumerate(robot.links):
         if link.name not in links and not link.virtual and not _is_base(robot, own, i):
-            raise ModelError(f"the template '{file}' has no link '{link.name}'; its links are {listed(links)}")
+            raise ModelError(
+                f"the template '{file}' has no link '{link.name}'; its links are {listed(links)}",
+                "template",
+                code="mismatch",
+            )
     moving = {j.name for j in robot.joints}
     for joint in own.joints:
         if joint.name not in moving:
-            raise ModelError(f"joint '{joint.name}' moves in the template '{file}', but not in the robot")
+            raise ModelError(
+                f"joint '{joint.name}' moves in the template '{file}', but not in the robot",
+                "template",
+                code="mismatch",
+            )
         if not _follows_alike(joint.mimic, next(x.mimic for x in robot.joints if x.name == joint.name)):
-            raise ModelError(f"joint '{joint.name}' follows another joint otherwise in the template '{file}'")
+            raise ModelError(
+                f"joint '{joint.name}' follows another joint otherwise in the template '{file}'",
+                "template",
+                code="mismatch",
+            )
 
 
 def _follows_alike(a: Mimic | None, b: Mimic | None) -> bool:
@@ -150,7 +172,11 @@ def _link_places(robot: Robot, own: Robot, file: str) -> list[Array]:
             return places[0]
         if reference == 0:
             worst = robot.links[bad[0]].name
-    raise ModelError(f"link '{worst}' moves otherwise in the template '{file}': it is the file of another robot")
+    raise ModelError(
+        f"link '{worst}' moves otherwise in the template '{file}': it is the file of another robot",
+        "template",
+        code="mismatch",
+    )
 
 
 def _index(own: Robot, name: str, i: int) -> int:

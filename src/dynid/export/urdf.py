@@ -116,7 +116,11 @@ def _from_template(robot: Robot, path: Path) -> bytes:
     template = match_template(robot, path)
     file = XmlText.read(path)
     if file.root.tag != "robot":
-        raise ModelError(f"the template '{path.name}' is not a URDF file: its root element is <{file.root.tag}>")
+        raise ModelError(
+            f"the template '{path.name}' is not a URDF file: its root element is <{file.root.tag}>",
+            "template",
+            code="file_format",
+        )
     links, joints = (named_elements(file.root.findall(tag), path.name) for tag in ("link", "joint"))
     for name, pi in template.bodies.items():
         _patch_inertial(file, links[name], pi, name)

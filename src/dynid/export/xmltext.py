@@ -145,9 +145,9 @@ class XmlText:
         try:
             return XmlText(read_regular(path))
         except OSError as error:
-            raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
+            raise ModelError(f"{path.name} cannot be read: {error.strerror}", code="file_missing") from None
         except (UnicodeError, LookupError) as error:
-            raise ModelError(f"{path.name} is not well-formed XML: {error}") from None
+            raise ModelError(f"{path.name} is not well-formed XML: {error}", code="file_damaged") from None
 
     @property
     def changed(self) -> bool:
@@ -272,5 +272,5 @@ def _elements(text: str) -> Element:
             else:
                 open_now.append(element)
     if root is None:
-        raise ModelError("the file holds no XML element")
+        raise ModelError("the file holds no XML element", code="file_damaged")
     return root

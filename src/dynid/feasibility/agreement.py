@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError, did_you_mean
+from dynid.errors import DynidError, UnknownName, did_you_mean
 from dynid.feasibility.cone import SOLVERS, ConeProgram
 from dynid.feasibility.cvxpy_solvers import cvxpy_solvers, solve_with_cvxpy
 from dynid.feasibility.metrics import Metric, add_distance, distance
@@ -292,7 +292,9 @@ class FitProblem:
         wanted = every if solvers is None else tuple(dict.fromkeys(("clarabel", *solvers)))
         for name in wanted:
             if name not in (*every, *SOLVERS):
-                raise DataError(f"solver '{name}' is not known here: use {', '.join(every)}{did_you_mean(name, every)}")
+                raise UnknownName(
+                    f"solver '{name}' is not known here: use {', '.join(every)}{did_you_mean(name, every)}", "solver"
+                )
         results = []
         for k, name in enumerate(wanted):
             if progress is not None:

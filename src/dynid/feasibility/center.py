@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, MissingArgument
 from dynid.feasibility.certificate import block_unit
 from dynid.feasibility.cone import Block, ConeProgram, smat
 from dynid.feasibility.constraints import Constraints
@@ -77,10 +77,10 @@ def analytic_center(base: BaseParameters, beta: ArrayLike | None, constraints: C
         room = _Room.of(feasible, base, values)
         start = room.inside()
         if start is None:
-            raise DynidError(_no_room(base, values, constraints))
+            raise DynidError(_no_room(base, values, constraints), code="infeasible")
         end, found = _newton(room, start)
     if not found:
-        raise DynidError(_endless(feasible, room.directions @ (end - start)))
+        raise DynidError(_endless(feasible, room.directions @ (end - start)), "constraints", code="not_identifiable")
     return np.asarray((room.offset + room.directions @ end)[: feasible.size])
 
 
@@ -99,7 +99,7 @@ class _Room:
         equal = [b for b in feasible.blocks if b.cone == "zero"]
         cones = [b for b in feasible.blocks if b.cone != "zero"]
         if not cones:
-            raise DataError("an analytic centre needs inequality constraints, such as full")
+            raise MissingArgument("an analytic centre needs inequality constraints, such as full", "constraints")
         torque = np.column_stack([base.matrix, np.zeros((base.count, feasible.extra))])
         rows = np.vstack([torque, *(b.matrix.toarray() for b in equal)])
         target = np.concatenate([beta, *(-b.constant for b in equal)])
@@ -110,7 +110,11 @@ class _Room:
         miss = (target - rows @ prior) / size
         found = left[:, :rank].T @ miss
         if np.linalg.norm(miss - left[:, :rank] @ found) > _ROOM * np.linalg.norm(target / size):
-            raise DynidError(f"base parameters of '{base.robot.name}' contradict an equality among the constraints")
+            raise DynidError(
+                f"base parameters of '{base.robot.name}' contradict an equality among the constraints",
+                "constraints",
+                code="infeasible",
+            )
         offset = prior + scale * (right[:rank].T @ (found / strength[:rank]))
         free = scale[:, None] * right[rank:].T
         # Directions that affect no constraint are left out.
@@ -164,7 +168,7 @@ def _newton(room: _Room, y: Array) -> tuple[Array, bool]:
             return y, True
         if np.abs(y).max() > far:
             return y, False
-    raise DynidError(f"the analytic centre did not converge in {_ITERATIONS} iterations")
+    raise DynidError(f"the analytic centre did not converge in {_ITERATIONS} iterations", code="not_converged")
 
 
 def _barrier(room: _Room, y: Array) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.patterns import matching_names
 from dynid.robot.model import Robot
 
@@ -26,7 +26,7 @@ def link_named(robot: Robot, name: str) -> str:
     """Name of the only link with inertial parameters that matches a pattern."""
     found = links_named(robot, name)
     if len(found) > 1:
-        raise DataError(f"'{name}' matches more than one link: {', '.join(found)}")
+        raise UnknownName(f"'{name}' matches more than one link: {', '.join(found)}", "name")
     return found[0]
 
 
@@ -34,7 +34,7 @@ def matching(pattern: str, names: Iterable[str], what: str) -> list[str]:
     """Names that match a pattern; an error that mentions `what` if there are none."""
     found = matching_names(pattern, names)
     if not found:
-        raise DataError(f"no {what} is named '{pattern}'")
+        raise UnknownName(f"no {what} is named '{pattern}'")
     return found
 
 

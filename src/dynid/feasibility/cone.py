@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, UnknownName
 
 __all__ = ["SOLVERS", "Block", "ConeProgram", "ConeSolution", "order_of", "smat", "svec", "svec_indices"]
 
@@ -149,7 +149,7 @@ class ConeSolution:
     def require(self, what: str) -> ConeSolution:
         """Return this solution, or raise an error that names `what` if it was not solved."""
         if self.status != "solved":
-            raise DynidError(f"{what} was not solved: {self.solver} ended with '{self.message}'")
+            raise DynidError(f"{what} was not solved: {self.solver} ended with '{self.message}'", code="not_converged")
         return self
 
 
@@ -200,7 +200,7 @@ class ConeProgram:
     def solve(self, solver: str = "clarabel", *, tolerance: float = 1e-9) -> ConeSolution:
         """Solve by Clarabel, or by SCS for programs too large for an interior-point method."""
         if solver not in SOLVERS:
-            raise DataError(f"solver '{solver}' is unknown: use {' or '.join(SOLVERS)}")
+            raise UnknownName(f"solver '{solver}' is unknown: use {' or '.join(SOLVERS)}", "solver")
         started = time.perf_counter()
         order = sorted(range(len(self.blocks)), key=lambda i: _ORDER.index(self.blocks[i].cone))
         scaled = [self._scaled(self.blocks[i]) for i in order]
@@ -394,7 +394,9 @@ def _scs(
     try:
         import scs
     except ImportError:
-        raise DynidError("solver 'scs' is not installed: pip install dynid[cvx]") from None
+        raise DynidError(
+            "solver 'scs' is not installed: pip install dynid[cvx]", "solver", code="missing_package"
+        ) from None
     order, start = np.arange(A.shape[0]), 0
     sizes: dict[Cone, list[int]] = {cone: [] for cone in _ORDER}
     for kind, count in cones:

@@ -42,7 +42,9 @@ def explain_conflict(feasible: FeasibleSet) -> None:
     """Raise an error that names contradictory constraints, if there are any."""
     found = conflict(feasible)
     if found:
-        raise DynidError(f"no robot can satisfy these constraints together: {'; '.join(found)}")
+        raise DynidError(
+            f"no robot can satisfy these constraints together: {'; '.join(found)}", "constraints", code="infeasible"
+        )
 
 
 def _least_violation(feasible: FeasibleSet, blocks: list[Block]) -> tuple[float, list[float]]:

@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidShape, InvalidType, InvalidValue, MissingArgument, UnknownName
 from dynid.feasibility.columns import columns_of, first_column, link_named, links_named, matching, wide
 from dynid.feasibility.cone import Block, svec
 from dynid.feasibility.mirror import Mirrored, Symmetry
@@ -85,12 +85,12 @@ def constraint_set(given: Constraints) -> tuple[Constraint, ...]:
     """
     if isinstance(given, str):
         if given not in ("full", "semi"):
-            raise DataError(f"constraint set '{given}' is unknown: use full, semi, or constraints")
+            raise UnknownName(f"constraint set '{given}' is unknown: use full, semi, or constraints", "constraints")
         return (Inertia(given), Signs())  # type: ignore[arg-type]
     if isinstance(given, Sequence):
         return tuple(c for part in given for c in constraint_set(part))
     if not hasattr(given, "blocks"):
-        raise DataError(f"{given!r} is not a constraint")
+        raise InvalidType(f"{given!r} is not a constraint", "constraints")
     return (given,)
 
 
@@ -121,7 +121,7 @@ class Inertia:
         """Cones over the standard parameters."""
         to_matrix = inertia_to_pseudo if self.notion == "full" else inertia_to_spatial
         if self.notion not in ("full", "semi"):
-            raise DataError(f"inertia notion '{self.notion}' is unknown: use full or semi")
+            raise UnknownName(f"inertia notion '{self.notion}' is unknown: use full or semi", "notion")
         pattern = columns_of(robot, svec(to_matrix(np.eye(10))).T, range(10))
         scales = link_scales(robot)
         out = []
@@ -313,12 +313,14 @@ class CenterOfMass:
         """Cones over the standard parameters."""
         corners = [side is not None for side in (self.lower, self.upper)]
         if any(corners) if self.hull is not None else not all(corners):
-            raise DataError(f"the centre of mass of '{self.link}' needs a lower and an upper corner, or hull points")
+            raise MissingArgument(
+                f"the centre of mass of '{self.link}' needs a lower and an upper corner, or hull points", "lower"
+            )
         if self.hull is None:
             low = checked(self.lower, (3,), f"lower corner of '{self.link}'", DataError)  # type: ignore[arg-type]
             high = checked(self.upper, (3,), f"upper corner of '{self.link}'", DataError)  # type: ignore[arg-type]
             if np.any(low > high):
-                raise DataError(f"the box of '{self.link}' has its lower corner above its upper corner")
+                raise InvalidValue(f"the box of '{self.link}' has its lower corner above its upper corner", "lower")
             normals = np.vstack([-np.eye(3), np.eye(3)])
             reach = np.concatenate([-low, high])
             words = f"{self.link}: centre of mass in its box"
@@ -362,7 +364,7 @@ class Ellipsoids:
         first, p = first_column(robot, name), len(robot.layout)
         shapes = [_ellipsoid(q, name) for q in self.matrices]
         if not shapes:
-            raise DataError(f"'{name}' needs at least one ellipsoid")
+            raise MissingArgument(f"'{name}' needs at least one ellipsoid", "ellipsoids")
         mass, length = link_scales(robot)[name]
         pseudo = inertia_to_pseudo(np.eye(10))
         inside = [np.einsum("kij,ij->k", pseudo, q / np.abs(q).max()) for q in shapes]
@@ -414,14 +416,14 @@ class BaseBounds:
         K = np.asarray(self.matrix, dtype=float)
         b, p = len(K), len(robot.layout)
         if K.shape != (b, p):
-            raise DataError(f"base bounds need a matrix with {p} columns, got shape {K.shape}")
+            raise InvalidShape(f"base bounds need a matrix with {p} columns, got shape {K.shape}", "matrix")
         names = self.names or [f"base parameter {i + 1}" for i in range(b)]
         try:
             low, high = (np.broadcast_to(np.asarray(side, dtype=float), (b,)) for side in (self.lower, self.upper))
         except (TypeError, ValueError):
-            raise DataError(f"base bounds need one number or {b} numbers per side") from None
+            raise InvalidShape(f"base bounds need one number or {b} numbers per side", "lower") from None
         if len(names) != b:
-            raise DataError(f"base bounds need {b} names, got {len(names)}")
+            raise InvalidShape(f"base bounds need {b} names, got {len(names)}", "names")
         out = []
         for i in range(b):
             row = dict(zip(robot.parameter_names, K[i], strict=True))
@@ -460,12 +462,12 @@ def _between(
     """Blocks for lower <= coefficients . parameters <= upper."""
     unknown = [n for n in coefficients if n not in robot.parameter_names]
     if unknown:
-        raise DataError(f"robot '{robot.name}' has no parameter '{unknown[0]}'")
+        raise UnknownName(f"robot '{robot.name}' has no parameter '{unknown[0]}'", "constraints")
     for side in (lower, upper):
         if side is not None and not np.isfinite(side):
-            raise DataError(f"{words}: a bound must be finite, or None")
+            raise InvalidValue(f"{words}: a bound must be finite, or None", "lower")
     if lower is not None and upper is not None and lower > upper:
-        raise DataError(f"{words}: the lower bound {lower:g} is above the upper bound {upper:g}")
+        raise InvalidValue(f"{words}: the lower bound {lower:g} is above the upper bound {upper:g}", "lower")
     columns = [robot.parameter_names.index(n) for n in coefficients]
     row = columns_of(robot, np.array([list(coefficients.values())]), columns)
     if lower is not None and lower == upper:
@@ -482,16 +484,18 @@ def _ellipsoid(matrix: ArrayLike, link: str) -> Array:
     """A checked matrix (4, 4) of an ellipsoid: positive inside, negative far away."""
     q = checked(matrix, (4, 4), f"ellipsoid of '{link}'", DataError)
     if not np.allclose(q, q.T) or np.linalg.eigvalsh(q[:3, :3])[-1] >= 0 or np.linalg.eigvalsh(q)[-1] <= 0:
-        raise DataError(f"ellipsoid of '{link}': [x; 1]' Q [x; 1] must be positive inside and negative far away")
+        raise InvalidValue(
+            f"ellipsoid of '{link}': [x; 1]' Q [x; 1] must be positive inside and negative far away", "ellipsoids"
+        )
     return q
 
 
 def _half_spaces(points: Array, link: str) -> tuple[Array, Array]:
     """Outward normals (k, 3) and offsets (k,) of the convex hull of points (n, 3)."""
     if points.ndim != 2 or points.shape[1] != 3 or not np.all(np.isfinite(points)):
-        raise DataError(f"hull points of '{link}' need shape (n, 3), got {points.shape}")
+        raise InvalidShape(f"hull points of '{link}' need shape (n, 3), got {points.shape}", "points")
     try:
         equations = scipy.spatial.ConvexHull(points).equations
     except scipy.spatial.QhullError:
-        raise DataError(f"hull points of '{link}' do not span a volume") from None
+        raise InvalidValue(f"hull points of '{link}' do not span a volume", "points") from None
     return equations[:, :3], -equations[:, 3]

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.feasibility.certificate import cone_scale
 from dynid.feasibility.cone import Block, smat, svec_indices
 from dynid.feasibility.fit import Fit
@@ -59,7 +59,7 @@ def constrained_covariance(fit: Fit, R: Array, prior_rows: Array) -> Array:
 def bootstrap_covariance(solve: Callable[[Array], Array], expected: Array, draws: int, *, seed: int = 0) -> Array:
     """Parametric bootstrap: covariance of solve(z) over draws of z = expected + unit noise."""
     if draws < 2:
-        raise DataError(f"a bootstrap needs at least two draws, got {draws}")
+        raise InvalidValue(f"a bootstrap needs at least two draws, got {draws}", "draws")
     rng = np.random.default_rng(seed)
     found = np.array([solve(expected + rng.standard_normal(expected.shape)) for _ in range(draws)])
     return np.atleast_2d(np.cov(found, rowvar=False))

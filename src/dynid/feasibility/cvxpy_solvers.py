@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, UnknownName
 from dynid.feasibility.cone import Block, ConeProgram, order_of, svec_indices
 from dynid.feasibility.whitened import whitened
 
@@ -47,7 +47,9 @@ def solve_with_cvxpy(program: ConeProgram, solver: str) -> Array:
     import cvxpy as cp
 
     if solver not in cp.installed_solvers():
-        raise DataError(f"CVXPY has no solver '{solver}' here: use one of {', '.join(cvxpy_solvers(program))}")
+        raise UnknownName(
+            f"CVXPY has no solver '{solver}' here: use one of {', '.join(cvxpy_solvers(program))}", "solver"
+        )
     form = whitened(program)
     y = cp.Variable(form.directions.shape[1])
     cost = 0.5 * cp.sum_squares(y[: form.squared]) + form.cost @ y
@@ -55,9 +57,9 @@ def solve_with_cvxpy(program: ConeProgram, solver: str) -> Array:
     try:
         problem.solve(solver=solver, **_TIGHT.get(solver, {}))
     except (cp.SolverError, ArithmeticError) as error:  # CVXOPT divides by zero where it gets stuck
-        raise DynidError(f"{solver} failed: {' '.join(str(error).split())[:100]}") from None
+        raise DynidError(f"{solver} failed: {' '.join(str(error).split())[:100]}", code="not_converged") from None
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        raise DynidError(f"{solver} ended with '{problem.status}'")
+        raise DynidError(f"{solver} ended with '{problem.status}'", code="not_converged")
     return np.asarray(form.offset + form.directions @ np.asarray(y.value, dtype=float))
 
 

@@ -208,7 +208,8 @@ def _solved(feasible: FeasibleSet, found: ConeSolution, R: Array, z: Array, weig
     outside = max((_outside(b, unknowns) for b in feasible.blocks), default=0.0)
     if outside > _OUTSIDE:
         raise DynidError(
-            f"{what} violates a constraint by {outside:.1e}, although {found.solver} reports that it is solved"
+            f"{what} violates a constraint by {outside:.1e}, although {found.solver} reports that it is solved",
+            code="not_converged",
         )
     return _restored_fit(feasible, found, restored(feasible, unknowns), R, z, weight)
 

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, Infeasible
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.metrics import Metric, distance, local_rows, signed_columns
 from dynid.feasibility.sets import FeasibleSet, feasible_set
@@ -401,5 +401,7 @@ def _inside(feasible: FeasibleSet, start: ArrayLike) -> Array:
     pi[zero] = _FIRST * feasible.scale[zero]
     outside = [block.label for block in feasible.blocks if block.slack(pi) <= _INSIDE]
     if outside:
-        raise DataError(f"the start is not inside the feasible set: {'; '.join(outside)}; give a feasible start")
+        raise Infeasible(
+            f"the start is not inside the feasible set: {'; '.join(outside)}; give a feasible start", "start"
+        )
     return pi

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dynid.errors import DataError
+from dynid.errors import Infeasible, UnknownName, named
 from dynid.feasibility.cone import Block, ConeProgram, svec
 from dynid.feasibility.constraints import Signs
 from dynid.feasibility.sets import FeasibleSet
@@ -167,7 +167,7 @@ def _widened(rows: Array, columns: list[int], width: int) -> sparse.csr_array:
 def quadratic_rows(robot: Robot, prior: Array, metric: Metric, scale: Array) -> tuple[Array, Array]:
     """Rows and targets of the quadratic part of a distance."""
     if metric not in METRICS:
-        raise DataError(f"metric '{metric}' is unknown: use {', '.join(METRICS)}")
+        raise UnknownName(f"{named('metric')} '{metric}' is unknown: use {', '.join(METRICS)}")
     p = len(prior)
     if metric == "euclidean":
         return np.diag(1.0 / scale), prior / scale
@@ -204,6 +204,6 @@ def _root(robot: Robot, prior: Array, first: int) -> Array:
         return np.asarray(np.linalg.cholesky(inertia_to_pseudo(prior[first : first + 10])))
     except np.linalg.LinAlgError:
         owner = robot.layout[first].owner
-        raise DataError(
-            f"the prior of '{owner}' is not physically consistent; give one that is, or use metric 'euclidean'"
+        raise Infeasible(
+            f"the prior of '{owner}' is not physically consistent; give one that is, or use metric 'euclidean'", "prior"
         ) from None

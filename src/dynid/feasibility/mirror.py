@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dynid.errors import DataError
+from dynid.errors import DataError, Duplicate, InvalidType, InvalidValue, MissingData, UnknownName
 from dynid.feasibility.columns import first_column, link_named, wide
 from dynid.feasibility.cone import Block
 from dynid.robot.inertia import inertia_transform
@@ -47,7 +47,7 @@ class Mirrored:
         """Cones over the standard parameters."""
         mirror = np.eye(4)
         if self.axis not in ("x", "y", "z"):
-            raise DataError(f"mirror axis '{self.axis}' is unknown: use x, y or z")
+            raise UnknownName(f"mirror axis '{self.axis}' is unknown: use x, y or z", "axis")
         mirror["xyz".index(self.axis), "xyz".index(self.axis)] = -1.0
         if self.placement is not None:
             mirror = checked(self.placement, (4, 4), f"mirror placement of '{self.link}'", DataError)
@@ -93,12 +93,12 @@ class Symmetry:
             if left in name:
                 other = name.replace(left, right, 1)
                 if other not in names:
-                    raise DataError(f"link '{name}' has no counterpart '{other}'")
+                    raise MissingData(f"link '{name}' has no counterpart '{other}'")
                 pairs.append((name, other))
             elif right in name and name.replace(right, left, 1) not in names:
-                raise DataError(f"link '{name}' has no counterpart '{name.replace(right, left, 1)}'")
+                raise MissingData(f"link '{name}' has no counterpart '{name.replace(right, left, 1)}'")
         if not pairs:
-            raise DataError(f"robot '{robot.name}' has no pair of links named '{left}' and '{right}'")
+            raise UnknownName(f"robot '{robot.name}' has no pair of links named '{left}' and '{right}'", "pairs")
         taken = {name for pair in pairs for name in pair}
         return Symmetry((*pairs, *((n, n) for n in names if middle and n not in taken)), plane)
 
@@ -111,11 +111,11 @@ class Symmetry:
         seen: set[str] = set()
         for pair in given:
             if isinstance(pair, str) or len(pair) != 2:
-                raise DataError(f"symmetry needs pairs of link names, got {pair!r:.60}")
+                raise InvalidType(f"symmetry needs pairs of link names, got {pair!r:.60}", "pairs")
             left, right = (link_named(robot, name) for name in pair)
             for name in {left, right}:
                 if name in seen:
-                    raise DataError(f"link '{name}' is in two pairs of the symmetry")
+                    raise Duplicate(f"link '{name}' is in two pairs of the symmetry", "pairs")
                 seen.add(name)
             h = np.eye(4)
             h[:3, :3] = turned[robot.link_index(right)].T @ mirror @ turned[robot.link_index(left)]
@@ -124,7 +124,9 @@ class Symmetry:
             yield left, right, h
         unknown = sorted(set(self.placements) - seen)
         if unknown:
-            raise DataError(f"symmetry has a placement for '{unknown[0]}', which is in none of its pairs")
+            raise UnknownName(
+                f"symmetry has a placement for '{unknown[0]}', which is in none of its pairs", "placements"
+            )
 
     def blocks(self, robot: Robot) -> list[Block]:
         """Cones over the standard parameters."""
@@ -151,11 +153,13 @@ def _normal(plane: str | ArrayLike) -> Array:
     """Unit normal of the plane of symmetry."""
     if isinstance(plane, str):
         if plane not in ("x", "y", "z"):
-            raise DataError(f"plane of symmetry '{plane}' is unknown: use x, y or z for its normal, or a vector")
+            raise UnknownName(
+                f"plane of symmetry '{plane}' is unknown: use x, y or z for its normal, or a vector", "plane"
+            )
         return np.eye(3)["xyz".index(plane)]
     normal = checked(plane, (3,), "normal of the plane of symmetry", DataError)
     if np.linalg.norm(normal) < 1e-9:
-        raise DataError("the normal of the plane of symmetry is zero")
+        raise InvalidValue("the normal of the plane of symmetry is zero", "plane")
     return np.asarray(normal / np.linalg.norm(normal))
 
 
@@ -164,7 +168,10 @@ def _reflection(given: ArrayLike, link: str) -> Array:
     h = checked(given, (4, 4), f"mirror placement of '{link}'", DataError)
     orthogonal = np.allclose(h[:3, :3] @ h[:3, :3].T, np.eye(3), atol=1e-6) and np.linalg.det(h[:3, :3]) < 0
     if not orthogonal or not np.array_equal(h[3], [0, 0, 0, 1]):
-        raise DataError(f"mirror placement of '{link}' must be a reflection, with a rotation and a translation at most")
+        raise InvalidValue(
+            f"mirror placement of '{link}' must be a reflection, with a rotation and a translation at most",
+            "placements",
+        )
     return h
 
 

@@ -15,7 +15,16 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import (
+    ConflictingArguments,
+    DataError,
+    Duplicate,
+    InvalidType,
+    InvalidValue,
+    UnknownName,
+    did_you_mean,
+    named,
+)
 from dynid.feasibility.columns import links_named
 from dynid.robot.inertia import inertia_from_pseudo, inertia_to_pseudo
 from dynid.robot.model import Robot
@@ -74,7 +83,9 @@ class Prior:
         rest = sum(mass for name, mass in masses.items() if name not in links)
         factor = 1.0 if total is None or rest <= 0 else (total - sum(links.values())) / rest
         if factor <= 0:
-            raise DataError(f"the given masses of links leave nothing of {total:g} kg for the others")
+            raise ConflictingArguments(
+                f"the given masses of links leave nothing of {total:g} kg for the others", "link_masses"
+            )
         scale = [
             (links[p.owner] / masses[p.owner] if p.owner in links else factor) if p.inertial else 1.0
             for p in robot.layout
@@ -255,10 +266,14 @@ def known_masses(
     for pattern, value in (link_masses or {}).items():
         for name in _bodies_named(robot, pattern):
             if links.setdefault(name, float(value)) != value:
-                raise DataError(f"link_masses names '{name}' twice, with {links[name]:g} kg and with {value:g} kg")
+                raise Duplicate(
+                    f"{named('link_masses')} names '{name}' twice, with {links[name]:g} kg and with {value:g} kg"
+                )
     least = sum(links.values())
     if mass is not None and mass < least * (1.0 - 1e-9):
-        raise DataError(f"mass must be at least the {least:g} kg of the links whose mass is given, got {mass:g} kg")
+        raise ConflictingArguments(
+            f"{named('mass')} must be at least the {least:g} kg of the links whose mass is given, got {mass:g} kg"
+        )
     return KnownMasses(None if mass is None else float(mass), links)
 
 
@@ -269,21 +284,25 @@ def _bodies_named(robot: Robot, pattern: str) -> list[str]:
     except DataError:
         names = [robot.links[i].name for i in robot.parameter_links]
         near = did_you_mean(pattern, names) or f": they are {', '.join(names)}"
-        raise DataError(f"link_masses names '{pattern}', which is no moving body of '{robot.name}'{near}") from None
+        raise UnknownName(
+            f"{named('link_masses')} names '{pattern}', which is no moving body of '{robot.name}'{near}"
+        ) from None
 
 
 def check_bodies(mass: object, link_masses: object, box: object = True) -> None:
     """Raise a DataError unless masses are positive numbers and box is True or False."""
     if mass is not None and not _is_mass(mass):
-        raise DataError(f"mass must be a positive number of kg, got {mass!r:.40}")
+        raise InvalidValue(f"{named('mass')} must be a positive number of kg, got {mass!r:.40}")
     if isinstance(link_masses, Mapping):
         for name, value in link_masses.items():
             if not _is_mass(value):
-                raise DataError(f"link_masses must give positive numbers of kg, got {value!r:.40} for '{name}'")
+                raise InvalidValue(
+                    f"{named('link_masses')} must give positive numbers of kg, got {value!r:.40} for '{name}'"
+                )
     elif link_masses is not None:
-        raise DataError(f"link_masses must be a mapping from link to kg, got {link_masses!r:.40}")
+        raise InvalidType(f"{named('link_masses')} must be a mapping from link to kg, got {link_masses!r:.40}")
     if not isinstance(box, bool | np.bool_):
-        raise DataError(f"box must be True or False, got {box!r:.40}")
+        raise InvalidType(f"{named('box')} must be True or False, got {box!r:.40}")
 
 
 def _is_mass(value: object) -> bool:

@@ -73,7 +73,7 @@ def _pull(cones: list[_Cone], points: Array, tangents: list[_Tangents]) -> Array
             return out
         for i in left:
             out[i] = tangents[i].nearest(points[i])
-    raise DynidError(f"{len(left)} of {len(out)} draws could not be made physically consistent")
+    raise DynidError(f"{len(left)} of {len(out)} draws could not be made physically consistent", code="infeasible")
 
 
 @dataclass(frozen=True, eq=False)

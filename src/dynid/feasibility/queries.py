@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, InvalidValue, NotApplicable, UnknownName, named
 from dynid.feasibility.certificate import Certificate, block_unit
 from dynid.feasibility.cone import Block, ConeProgram
 from dynid.feasibility.conflict import explain_conflict
@@ -152,9 +152,9 @@ def is_feasible(
     'feasible'
     """
     if rounding < 0:
-        raise DataError(f"rounding must not be negative, got {rounding:g}")
+        raise InvalidValue(f"rounding must not be negative, got {rounding:g}", "rounding")
     if unit not in ("relative", "SI"):
-        raise DataError(f"unit '{unit}' is unknown: use relative or SI")
+        raise UnknownName(f"{named('unit')} '{unit}' is unknown: use relative or SI")
     if isinstance(subject, Robot):
         return _standard_verdict(subject, values, constraints, tolerance, unit)
     beta = _base_values(subject, values)
@@ -173,7 +173,7 @@ def _standard_verdict(
     feasible = feasible_set(robot, constraints)
     own = [_in_unit(b, unit) for b in feasible.blocks]
     if feasible.extra:
-        raise DataError("a standard vector cannot be tested against unions of ellipsoids; test its base parameters")
+        raise NotApplicable("a standard vector cannot be tested against unions of ellipsoids; test its base parameters")
     margin = min((b.slack(pi) for b in own if b.cone != "zero"), default=np.inf)
     off = max((-b.slack(pi) for b in own if b.cone == "zero"), default=0.0)
     margin = min(margin, -off) if off > tolerance else margin
@@ -355,7 +355,7 @@ def standard_parameters(
     """
     given = _base_values(base, beta)
     if not slack > 0:
-        raise DataError(f"slack must be positive, got {slack:g}")
+        raise InvalidValue(f"slack must be positive, got {slack:g}", "slack")
     feasible = feasible_set(base.robot, constraints)
     start = base.robot.parameters if prior is None else _standard_values(base.robot, prior)
     bound = slack * (float(np.linalg.norm(given)) or 1.0)
@@ -401,7 +401,7 @@ def _whitening(covariance: ArrayLike, size: int) -> Array:
     try:
         return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix)))
     except np.linalg.LinAlgError:
-        raise DataError("the covariance is not positive definite") from None
+        raise InvalidValue("the covariance is not positive definite", "covariance") from None
 
 
 def _wide(rows: Array, feasible: FeasibleSet) -> Array:

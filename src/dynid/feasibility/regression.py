@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, DataError, InvalidShape, InvalidValue, NotFinite, UnknownName, named
 from dynid.feasibility.agreement import FitProblem
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.fit import Fit, closest, fit
@@ -76,9 +76,9 @@ def fit_regressor(
         If the constraints contradict each other, or the solver fails.
     """
     if weight is not None and bound is not None:
-        raise DataError("give the weight of the prior or a bound on the residual, not both")
+        raise ConflictingArguments("give the weight of the prior or a bound on the residual, not both", "weight")
     if bound is not None and not (np.isfinite(bound) and bound > 0):
-        raise DataError(f"the bound on the residual must be positive, got {bound!r}")
+        raise InvalidValue(f"the bound on the residual must be positive, got {bound!r}", "bound")
     settings: dict[str, Any] = {"std": std, "constraints": constraints, "prior": prior, "metric": metric, "unit": unit}
     given = fit_problem(robot, W, y, weight=1.0 if weight is None else weight, **settings)
     problem = given.feasible, given.R, given.z
@@ -144,20 +144,20 @@ def fit_problem(
     p = len(robot.layout)
     rows = np.asarray(W, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != p:
-        raise DataError(f"the regressor of robot '{robot.name}' must have shape (N, {p}), got {rows.shape}")
+        raise InvalidShape(f"the regressor of robot '{robot.name}' must have shape (N, {p}), got {rows.shape}", "W")
     values = checked(y, (len(rows),), f"measurements of {len(rows)} regressor rows", DataError)
     if not np.all(np.isfinite(rows)):
-        raise DataError("the regressor has values that are not finite")
+        raise NotFinite("the regressor has values that are not finite", "W")
     try:
         noise = np.broadcast_to(np.asarray(std, dtype=float), (len(rows),))
     except (TypeError, ValueError):
-        raise DataError(f"std must be one number or have shape ({len(rows)},)") from None
+        raise InvalidShape(f"std must be one number or have shape ({len(rows)},)", "std") from None
     if not np.all(np.isfinite(noise) & (noise > 0)):
-        raise DataError("std must be positive")
+        raise InvalidValue("std must be positive", "std")
     if not (np.isfinite(weight) and weight > 0):
-        raise DataError(f"the weight of the prior must be positive, got {weight!r}")
+        raise InvalidValue(f"the weight of the prior must be positive, got {weight!r}", "weight")
     if unit not in ("typical", "SI"):
-        raise DataError(f"unit '{unit}' is unknown: use typical or SI")
+        raise UnknownName(f"{named('unit')} '{unit}' is unknown: use typical or SI")
     start = robot.parameters if prior is None else checked(prior, (p,), "prior", DataError)
     feasible = feasible_set(robot, constraints)
     stacked = np.column_stack([rows, values]) / noise[:, None]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DamagedFile, DynidError, MissingFile, MissingPackage
 from dynid.feasibility.semidefinite import Semidefinite
 
 __all__ = ["PROGRAMS", "installed_programs", "read_solution", "run_program"]
@@ -53,14 +53,14 @@ def installed_programs() -> tuple[str, ...]:
 def run_program(problem: Semidefinite, name: str) -> Array:
     """The y that a program finds."""
     if shutil.which(name) is None:
-        raise DataError(f"the program '{name}' is not installed")
+        raise MissingPackage(f"the program '{name}' is not installed")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "problem.dat-s").write_text(problem.text(), encoding="ascii")
         Path(folder, "settings").write_text(_SETTINGS, encoding="ascii")
         ended = subprocess.run(PROGRAMS[name], cwd=folder, capture_output=True, check=False)
         solution = Path(folder, "solution")
         if ended.returncode not in _SOLVED or not solution.exists():
-            raise DynidError(f"'{name}' found no solution and ended with code {ended.returncode}")
+            raise DynidError(f"'{name}' found no solution and ended with code {ended.returncode}", code="not_converged")
         return read_solution(solution, len(problem.cost))
 
 
@@ -69,13 +69,13 @@ def read_solution(path: str | Path, count: int) -> Array:
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise DataError(f"cannot read '{path}': {error.strerror}") from None
+        raise MissingFile(f"cannot read '{path}': {error.strerror}") from None
     phase = re.search(r"phase\.value\s*=\s*(\w+)", text)
     if phase is not None and phase[1] not in _PHASES:
-        raise DynidError(f"{Path(path).name}: SDPA ended with '{phase[1]}'")
+        raise DynidError(f"{Path(path).name}: SDPA ended with '{phase[1]}'", code="not_converged")
     named = re.search(r"xVec\s*=\s*\{([^{}]*)\}", text)
     found = named[1] if named else text.partition("\n")[0]
     words = found.replace(",", " ").split()
     if len(words) != count or not all(re.fullmatch(_NUMBER, x) for x in words):
-        raise DataError(f"{Path(path).name}: not a solution of CSDP or SDPA with {count} unknowns")
+        raise DamagedFile(f"{Path(path).name}: not a solution of CSDP or SDPA with {count} unknowns")
     return np.array(words, dtype=float)

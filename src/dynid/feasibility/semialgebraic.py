@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, NotApplicable, UnknownName
 from dynid.feasibility.constraints import Notion, Signs
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_to_pseudo
 from dynid.robot.model import Robot
@@ -70,7 +70,7 @@ def feasibility_polynomials(robot: Robot, notion: Notion = "semi") -> dict[str, 
     """
     sp = _sympy()
     if notion not in ("semi", "full"):
-        raise DataError(f"inertia notion '{notion}' is unknown: use semi or full")
+        raise UnknownName(f"inertia notion '{notion}' is unknown: use semi or full", "notion")
     symbols = sp.symbols(robot.parameter_names, real=True)
     out = {}
     for i, parameter in enumerate(robot.layout):
@@ -167,7 +167,7 @@ def base_inequalities(base: BaseParameters) -> BaseInequalities:
     done: list[Branch] = []
     while branches:
         if len(branches) + len(done) > _BRANCHES:
-            raise DynidError(f"the elimination was given up: more than {_BRANCHES} cases")
+            raise DynidError(f"the elimination was given up: more than {_BRANCHES} cases", code="too_large")
         inequalities, left = branches.pop()
         left = frozenset(v for v in left if any(p.has(v) for p in inequalities))
         if not left:
@@ -181,7 +181,7 @@ def _sympy() -> Any:
     try:
         import sympy
     except ImportError:
-        raise DynidError("polynomials need SymPy: pip install dynid[symbolic]") from None
+        raise DynidError("polynomials need SymPy: pip install dynid[symbolic]", code="missing_package") from None
     return sympy
 
 
@@ -203,7 +203,7 @@ def _signed(robot: Robot) -> list[int]:
     """Columns of drive parameters that are not negative; coupled ones have no sign of their own."""
     blocks = Signs().blocks(robot)
     if any(b.cone == "psd" for b in blocks):
-        raise DataError("drives that are coupled by cross-only terms have no polynomials of single parameters")
+        raise NotApplicable("drives that are coupled by cross-only terms have no polynomials of single parameters")
     return [int(b.matrix.indices[0]) for b in blocks]
 
 
@@ -228,7 +228,9 @@ def _planar(base: BaseParameters, standard: list[Any]) -> list[Any]:
         used = {s for s, e in zip(INERTIAL_SYMBOLS, effective[i : i + 10], strict=True) if e}
         plane = next((axis for axis in _AXES if used <= {"m", *axis}), None)
         if plane is None:
-            raise DataError(f"robot '{robot.name}' is not planar: '{parameter.owner}' has an effect by {sorted(used)}")
+            raise NotApplicable(
+                f"robot '{robot.name}' is not planar: '{parameter.owner}' has an effect by {sorted(used)}"
+            )
         if not used:
             continue
         inertia, *moments = (standard[i + INERTIAL_SYMBOLS.index(s)] for s in plane)
@@ -251,12 +253,15 @@ def _eliminated(sp: Any, inequalities: Branch, left: frozenset[Any]) -> list[tup
             upper = [(-p.nth(1), p.nth(0)) for p, s in zip(polys, signs, strict=True) if s == -1]
             rest += [sp.expand(a * d + c * b) for a, b in lower for c, d in upper]
             if len(rest) > _MOST:
-                raise DynidError(f"the elimination was given up: more than {_MOST} inequalities")
+                raise DynidError(f"the elimination was given up: more than {_MOST} inequalities", code="too_large")
             return [(tuple(dict.fromkeys(rest)), left - {v})]
         coefficient = polys[signs.index(None)].nth(1)
         unknown = unknown if unknown is not None else coefficient
     if unknown is None:
-        raise DynidError("the elimination was given up: no parameter is left that is linear in all inequalities")
+        raise DynidError(
+            "the elimination was given up: no parameter is left that is linear in all inequalities",
+            code="not_converged",
+        )
     return [((*inequalities, sp.expand(sign * unknown)), left) for sign in (1, -1)]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.feasibility.cone import Block, ConeProgram, order_of, svec_indices
 from dynid.feasibility.whitened import whitened
 
@@ -64,7 +64,9 @@ class Semidefinite:
 def semidefinite(program: ConeProgram) -> Semidefinite:
     """The semidefinite program with the same solutions; the program must have no exponential cones."""
     if any(block.cone == "exponential" for block in program.blocks):
-        raise DataError("the entropic distance is no semidefinite program: use the metric euclidean or pullback")
+        raise NotApplicable(
+            "the entropic distance is no semidefinite program: use the metric euclidean or pullback", "metric"
+        )
     form = whitened(program)
     count = form.squared
     cost, directions = form.cost, form.directions

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import spatial
 
-from dynid.errors import DataError, ModelError
+from dynid.errors import DataError, InvalidShape, InvalidValue, ModelError
 from dynid.robot.collision import CollisionShape, collision_shapes
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement
@@ -73,11 +73,11 @@ def enclosing_ellipsoid(points: ArrayLike, *, tolerance: float = _TOLERANCE) -> 
     """
     given = np.asarray(points, dtype=float)
     if given.ndim != 2 or given.shape[1] != 3 or not np.all(np.isfinite(given)):
-        raise DataError(f"points to enclose need shape (n, 3) and finite values, got {given.shape}")
+        raise InvalidShape(f"points to enclose need shape (n, 3) and finite values, got {given.shape}", "points")
     try:
         corners = given[spatial.ConvexHull(given).vertices]
     except (spatial.QhullError, ValueError):
-        raise DataError("points to enclose do not span a volume") from None
+        raise InvalidValue("points to enclose do not span a volume", "points") from None
     middle, size = corners.mean(axis=0), float(np.abs(corners - corners.mean(axis=0)).max())
     lifted = np.column_stack([(corners - middle) / size, np.ones(len(corners))])
     u = np.full(len(lifted), 1.0 / len(lifted))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dynid.errors import DataError
+from dynid.errors import Infeasible
 from dynid.feasibility.cone import Block, ConeProgram
 
 __all__ = ["Whitened", "whitened"]
@@ -74,5 +74,5 @@ def _without_equalities(program: ConeProgram) -> tuple[Array, Array]:
     rank = int(np.sum(s > _REPEATED * s[0]))
     start = -vt[:rank].T @ ((u[:, :rank].T @ b) / s[:rank])
     if np.abs(A @ start + b).max() > _APART * max(1.0, float(np.abs(b).max())):
-        raise DataError("the equalities between the parameters contradict each other")
+        raise Infeasible("the equalities between the parameters contradict each other", "constraints")
     return scale * start, scale[:, None] * vt[rank:].T

@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.calibration.body_fit import fit_body
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.fleet.arrow import eliminate
 from dynid.robot.inertia import inertia_to_com
 
@@ -281,7 +281,7 @@ def fit_payload(rows: Array, target: Array, link: str) -> PayloadChange:
     """
     R, z = rows, target
     if not np.any(R):
-        raise DataError(f"a body on link '{link}' has no effect on the base parameters")
+        raise NotApplicable(f"a body on link '{link}' has no effect on the base parameters")
     fits = [(sign, fit_body(R, sign * z, "full", feasible=True)) for sign in (1.0, -1.0)]
     sign, body = min(fits, key=lambda x: float(np.sum((R @ x[1].inertial - x[0] * z) ** 2)))
     mass, centre, _ = inertia_to_com(body.inertial)

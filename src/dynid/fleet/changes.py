@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.calibration.loaded import link_mass, load_columns
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.fleet.bodies import (
     BodySeries,
     BodyStep,
@@ -72,7 +72,7 @@ def fleet_health(
         If the rate is not between 0 and 1, or the link carries no parameters.
     """
     if not 0.0 < rate < 1.0:
-        raise DataError(f"the rate of false alarms must lie between 0 and 1, got {rate:g}")
+        raise InvalidValue(f"the rate of false alarms must lie between 0 and 1, got {rate:g}", "rate")
     tool = link or base.robot.links[max(base.robot.parameter_links)].name
     columns = load_columns(base, tool)
     units = _by_unit(entries)

@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.calibration.loaded import load_columns
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, Mismatch
 from dynid.fleet.bodies import PayloadChange, fit_payload, payload_basis
 from dynid.fleet.kinds import kinds_of
 from dynid.hypothesis import corrected
@@ -199,9 +199,9 @@ def compare_estimates(
     """
     base = first.base
     if second.base.kept != base.kept or second.base.channels != base.channels or second.base.names != base.names:
-        raise DataError("the estimates have different base parameters or channels: identify both with one robot")
+        raise Mismatch("the estimates have different base parameters or channels: identify both with one robot")
     if not 0.0 < level < 1.0:
-        raise DataError(f"the significance level must lie between 0 and 1, got {level}")
+        raise InvalidValue(f"the significance level must lie between 0 and 1, got {level}", "level")
     change = second.beta - first.beta
     covariance = first.covariance + second.covariance
     known = np.isfinite(np.diag(covariance)) & (np.diag(covariance) > 0)

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.identification.observation import Observation
 from dynid.recording.recording import Recording
 
@@ -58,8 +58,8 @@ class FleetEntry:
             try:
                 moment = datetime.fromisoformat(self.date)
             except ValueError:
-                raise DataError(
-                    f"unit '{self.unit}': '{self.date}' is no date; write it as 2026-03-02 or 2026-03-02T14:30"
+                raise InvalidValue(
+                    f"unit '{self.unit}': '{self.date}' is no date; write it as 2026-03-02 or 2026-03-02T14:30", "date"
                 ) from None
         elif isinstance(self.date, datetime):
             moment = self.date

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, MissingFile
 from dynid.fleet.entries import FleetEntry
 from dynid.recording.load import load_recording
 from dynid.recording.partitions import hive_keys
@@ -54,12 +54,12 @@ def fleet_entries(robot: Robot, folder: str | Path, *, log: LogFormat | None = N
     """
     root = Path(folder).resolve()  # a worker of a cluster may run in another folder
     if not root.is_dir():
-        raise DataError(f"no folder '{folder}'")
+        raise MissingFile(f"no folder '{folder}'", "folder")
     files = sorted(p for p in root.rglob("*") if p.is_file() and p.suffix.lower() in _SUFFIXES)
     placed = [(path, hive_keys(path.relative_to(root).parent.as_posix())) for path in files]
     placed = [(path, keys) for path, keys in placed if "robot" in keys and "date" in keys]
     if not placed:
-        raise DataError(f"'{folder}' has no file as robot=NAME/date=YYYY-MM-DD/*.parquet or *.csv")
+        raise MissingFile(f"'{folder}' has no file as robot=NAME/date=YYYY-MM-DD/*.parquet or *.csv", "folder")
     usual = _usual_columns(robot, [path for path, _ in placed], log)
     return [_entry(robot, path, keys, log, usual) for path, keys in placed]
 

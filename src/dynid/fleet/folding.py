@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, Mismatch, MissingData, TooFew, UnknownName
 from dynid.fleet.entries import EntryFault, FleetEntry
 from dynid.identification.jackknife import jackknife
 from dynid.identification.observation import fold, observe
@@ -109,7 +109,7 @@ def fold_entries(
     for done, (k, result) in enumerate(_results(base, tasks, signals, workers, client), start=1):
         if isinstance(result, str):
             if not skip_bad:
-                raise DataError(result)
+                raise MissingData(result)
             faults.append(_fault(entries[k], result))
         else:
             found[k] = result
@@ -126,7 +126,7 @@ def fold_entries(
                 "its clock is in another unit, say so with units={'t': 'ms'}"
             )
             if not skip_bad:
-                raise DataError(words)
+                raise Mismatch(words, "units")
             faults.append(_fault(entries[k], words))
             found[k] = None
     return [x for x in found if x is not None], tuple(faults)
@@ -141,7 +141,7 @@ def _results(
 ) -> Iterator[tuple[int, FoldedEntry | str]]:
     """Number and result of every entry, or a sentence that says why there is none."""
     if workers < 1:
-        raise DataError(f"a fleet needs at least one worker, got {workers}")
+        raise InvalidValue(f"a fleet needs at least one worker, got {workers}", "workers")
     if client is not None:
         names = [entry.label for entry, _ in tasks]
         yield from map_on_cluster(client, _on_worker, (base, signals), tasks, names, "recording")
@@ -199,7 +199,7 @@ def fold_entry(base: BaseParameters, entry: FleetEntry, signals: Signals, *, col
     if isinstance(data, Recording):
         if data.joints != robot.coordinates:
             absent = [j for j in robot.coordinates if j not in data.joints]
-            raise DataError(
+            raise Mismatch(
                 f"it has no joint '{absent[0]}'"
                 if absent
                 else f"its joints are {', '.join(data.joints)}, in this order"
@@ -210,16 +210,16 @@ def fold_entry(base: BaseParameters, entry: FleetEntry, signals: Signals, *, col
     else:
         seen = data
         if seen.base.kept != base.kept or seen.base.channels != base.channels:
-            raise DataError("it was observed with other base parameters than those of the fleet")
+            raise Mismatch("it was observed with other base parameters than those of the fleet")
         step = float(np.median(np.diff(seen.motions[0].t))) if seen.motions else float("nan")
     unknown = [c for c in (*entry.missing, *entry.temperature) if c not in robot.coordinates]
     if unknown:
-        raise DataError(f"no joint is named '{unknown[0]}', the joints are {', '.join(robot.coordinates)}")
+        raise UnknownName(f"no joint is named '{unknown[0]}', the joints are {', '.join(robot.coordinates)}", "joints")
     used = [c not in entry.missing for c in base.channels]
     factors = tuple(f if u else f[:0] for f, u in zip(seen.factors, used, strict=True))
     rows = tuple(n if u else 0 for n, u in zip(seen.rows, used, strict=True))
     if not any(rows):
-        raise DataError("no row is left")
+        raise TooFew("no row is left")
     beta, noise, squares, freedom = _own_fit(factors, rows)
     full = all(used) and seen.standstill is None
     found = jackknife(seen, beta, noise) if color and full else None
@@ -248,7 +248,7 @@ def _check_torques(robot: Robot, data: Recording, missing: Sequence[str]) -> Non
     dead = (np.ptp(torque, axis=0) == 0) & (np.ptp(q, axis=0) > smallest_motions(robot))
     for joint, is_dead, value in zip(robot.coordinates, dead, torque[0], strict=True):
         if is_dead and joint not in missing:
-            raise DataError(
+            raise MissingData(
                 f"the torque of joint '{joint}' is {value:g} in every sample although the joint moves: its sensor is "
                 "dead; empty its column to use the other joints"
             )
@@ -260,9 +260,7 @@ def _own_fit(factors: Sequence[Array], rows: Sequence[int]) -> tuple[Array, Arra
     columns = np.array([np.count_nonzero(np.linalg.norm(f[:, :-1], axis=0)) for f in factors])
     freedom = count - columns
     if np.any((freedom < 1) & (count > 0)):
-        raise DataError(
-            f"{int(count[count > 0].min())} rows of a joint are too few for {int(columns.max())} parameters"
-        )
+        raise TooFew(f"{int(count[count > 0].min())} rows of a joint are too few for {int(columns.max())} parameters")
     torque = np.array([np.linalg.norm(f[:, -1]) for f in factors])
     noise = np.where(count > 0, 1.0, np.inf)
     for _ in range(2):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import TooFew
 from dynid.fleet.arrow import solve_arrow
 from dynid.fleet.folding import FoldedEntry
 from dynid.fleet.whitened import WhitenedEntry
@@ -69,9 +69,7 @@ def fleet_gains(
         If there is one unit only, or nothing is shared.
     """
     if len(units) < 2 or not len(shared):
-        raise DataError(
-            "gains are relative to other units with the same bodies: two units and shared bodies are needed"
-        )
+        raise TooFew("gains are relative to other units with the same bodies: two units and shared bodies are needed")
     channels = len(base.channels)
     own = np.array([j for j in range(base.count) if j not in set(shared.tolist())], dtype=np.intp)
     factors = [[_joined(unit, k, folded, seen) for k in range(channels)] for unit in units]

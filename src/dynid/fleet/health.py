@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.fleet.bodies import PayloadChange
 from dynid.fleet.kinds import ParameterKind
 from dynid.fleet.scatter import Variation
@@ -265,7 +265,7 @@ class Health:
         """Verdict of one unit."""
         found = [x for x in self.units if x.unit == unit]
         if not found:
-            raise DataError(f"no unit is named '{unit}', there are {', '.join(x.unit for x in self.units)}")
+            raise UnknownName(f"no unit is named '{unit}', there are {', '.join(x.unit for x in self.units)}", "unit")
         return found[0]
 
 

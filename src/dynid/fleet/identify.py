@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, MissingArgument, MissingData, UnknownName
 from dynid.fleet.arrow import solve_arrow
 from dynid.fleet.changes import fleet_health
 from dynid.fleet.entries import FleetEntry, shown_date
@@ -109,7 +109,7 @@ def identify_fleet(
     """
     started = time.perf_counter()
     if not entries:
-        raise DataError("a fleet needs entries: units, dates and recordings")
+        raise MissingArgument("a fleet needs entries: units, dates and recordings", "entries")
     base = base_parameters(robot, channels="torque")
     common, own, dated = _levels(base, shared, per_date)
     folded, faults = fold_entries(
@@ -123,7 +123,7 @@ def identify_fleet(
         progress=progress,
     )
     if not folded:
-        raise DataError(f"none of the {len(entries)} entries can be used: {faults[0].words}")
+        raise MissingData(f"none of the {len(entries)} entries can be used: {faults[0].words}", "entries")
     _report(progress, "joining the factors")
     with one_blas_thread():
         folded = sorted(folded, key=lambda x: (x.unit, x.moment, x.name))
@@ -169,7 +169,9 @@ def _levels(
     chosen = [_matching(base, x) for x in (shared, per_date)]
     both = chosen[0] & chosen[1]
     if both:
-        raise DataError(f"'{base.names[min(both)]}' cannot be shared and differ from date to date: name it once")
+        raise ConflictingArguments(
+            f"'{base.names[min(both)]}' cannot be shared and differ from date to date: name it once", "shared"
+        )
     left = set(range(base.count)) - chosen[0] - chosen[1]
     first, second, third = (np.array(sorted(x), dtype=np.intp) for x in (chosen[0], left, chosen[1]))
     return first, second, third
@@ -185,7 +187,7 @@ def _matching(base: BaseParameters, patterns: Patterns) -> set[int]:
             if named or pattern == "all" or pattern == ("links" if entry.inertial else "drives"):
                 mine.add(k)
         if not mine:
-            raise DataError(f"no base parameter matches '{pattern}'")
+            raise UnknownName(f"no base parameter matches '{pattern}'", "patterns")
         out |= mine
     return out
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotApplicable, UnknownName, WrongFormat
 from dynid.files import writing_bytes
 from dynid.fleet.arrow import Arrow
 from dynid.fleet.entries import EntryFault, shown_date
@@ -91,9 +91,9 @@ class FleetEstimate:
     def of_unit(self, unit: str) -> tuple[Array, Array]:
         """Shrinkage estimate of one unit and its standard deviations, both (b,)."""
         if unit not in self.units:
-            raise DataError(f"no unit is named '{unit}', there are {', '.join(self.units)}")
+            raise UnknownName(f"no unit is named '{unit}', there are {', '.join(self.units)}", "unit")
         if self.pooled is None:
-            raise DataError("a fleet of one unit is not pooled: use the shared model")
+            raise NotApplicable("a fleet of one unit is not pooled: use the shared model")
         k = self.units.index(unit)
         return self.pooled.values[k], self.pooled.std[k]
 
@@ -157,7 +157,7 @@ class FleetEstimate:
         """
         suffix = Path(path).suffix.lower()
         if suffix not in _FORMATS:
-            raise DataError(f"the table of a fleet is written as {' or '.join(_FORMATS)}, not as '{suffix}'")
+            raise WrongFormat(f"the table of a fleet is written as {' or '.join(_FORMATS)}, not as '{suffix}'")
         table = self.to_frame()
         with writing_bytes(path) as file:
             table.write_parquet(file) if suffix == ".parquet" else table.write_csv(file)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import gravity_torque
-from dynid.errors import ModelError
+from dynid.errors import ModelError, keyword
 from dynid.friction.pieces import REFERENCE_TEMPERATURE, Features, Piece
 from dynid.friction.result import ModelFit
 from dynid.friction.rows import is_prismatic, joint_index, without_friction
@@ -48,15 +48,20 @@ def with_friction(robot: Robot, joint: str, fit: ModelFit, temperature: float | 
     place = joint_index(robot, joint)
     model, values = fit.model, fit.parameters
     if model.needs("temperature") and temperature is None:
-        raise ModelError(f"friction model '{model.name}' depends on temperature: give temperature= (deg C)")
+        raise ModelError(
+            f"friction model '{model.name}' depends on temperature: give {keyword('temperature')} (deg C)",
+            code="missing_argument",
+        )
     if model.needs("load") and load != "gravity":
         raise ModelError(
             f"friction model '{model.name}' was fitted with the rigid-body load, which no drive term can express; fit "
-            "it with load='gravity' to apply it to a robot"
+            f"it with {keyword('load', 'gravity')} to apply it to a robot",
+            code="unsupported",
         )
     if model.needs("load") and robot.loops:
         raise ModelError(
-            f"friction model '{model.name}' depends on the load, which no drive term of a linkage can express"
+            f"friction model '{model.name}' depends on the load, which no drive term of a linkage can express",
+            code="unsupported",
         )
     bare, owner = without_friction(robot, place), robot.tree_coordinates.index(joint)
     reference = REFERENCE_TEMPERATURE if temperature is None else float(temperature)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingData
 from dynid.friction.pieces import unit_of
 from dynid.friction.points import binned_friction
 from dynid.plotting.labels import axis_label
@@ -30,7 +30,7 @@ def draw_friction(fits: Sequence[FrictionFit], models: int, ax: Any) -> NDArray[
 def _curves(fit: FrictionFit, models: int) -> Curves:
     velocity, torque = fit.velocity, fit.friction
     if not len(velocity):
-        raise DataError(f"the fit of '{fit.joint}' has no points to draw")
+        raise MissingData(f"the fit of '{fit.joint}' has no points to draw")
     reach = 1.03 * max(fit.max_velocity, float(np.abs(velocity).max()))
     grid = np.linspace(0.0 if np.all(velocity > 0) else -reach, reach, _GRID)
     grid[np.abs(grid) < 1e-9 * reach] = 1e-9 * reach

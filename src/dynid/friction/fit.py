@@ -7,7 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    Duplicate,
+    Infeasible,
+    InvalidType,
+    InvalidValue,
+    MissingArgument,
+    NotApplicable,
+    NotIdentifiable,
+    TooFew,
+    UnknownName,
+    keyword,
+    named,
+)
 from dynid.friction.map import FrictionMap, map_rows
 from dynid.friction.models import FrictionModel, friction_model
 from dynid.friction.nested import effective_rows
@@ -112,11 +124,13 @@ def fit_friction(
     'viscous'
     """
     if criterion not in CRITERIA:
-        raise DataError(f"criterion '{criterion}' is unknown: use {', '.join(CRITERIA)}")
+        raise UnknownName(f"{named('criterion')} '{criterion}' is unknown: use {', '.join(CRITERIA)}")
     if not 0 < level < 1:
-        raise DataError(f"a significance level lies between 0 and 1, got {level}")
+        raise InvalidValue(f"a significance level lies between 0 and 1, got {level}", "level")
     if criterion == "cross-validation" and isinstance(recording, FrictionMap):
-        raise DataError("a friction map has no blocks of time to hold out: cross-validation needs a recording")
+        raise NotApplicable(
+            "a friction map has no blocks of time to hold out: cross-validation needs a recording", "criterion"
+        )
     if isinstance(models, str):
         models = (models,)
     place = joint_index(robot, recording.joint if isinstance(recording, FrictionMap) and joint is None else joint)
@@ -138,10 +152,10 @@ def fit_friction(
             directional=any("load-directional" in m.names for m in wanted),
         )
     else:
-        raise DataError(f"friction is fitted to a recording or to a friction map, got {recording!r:.60}")
+        raise InvalidType(f"friction is fitted to a recording or to a friction map, got {recording!r:.60}")
     names = [m.names for m in wanted]
     if len(set(names)) != len(names):
-        raise DataError("two of the friction models are identical")
+        raise Duplicate("two of the friction models are identical", "models")
     with one_blas_thread():
         return _fitted(robot, place, rows, wanted, criterion, level, recording, load)
 
@@ -150,8 +164,9 @@ def _refuse_missing(models: list[FrictionModel], temperature: object) -> None:
     """Refuse temperature-dependent models without temperatures."""
     for model in models:
         if model.needs("temperature") and temperature is None:
-            raise DataError(
-                f"friction model '{model.name}' needs temperatures: give temperature= in deg C, one column per run"
+            raise MissingArgument(
+                f"friction model '{model.name}' needs temperatures: give {keyword('temperature')} in deg C, "
+                "one column per run"
             )
 
 
@@ -179,7 +194,7 @@ def _fitted(
             continue
         usable.append(model)
     if not usable:
-        raise DataError(f"no friction model can be fitted to joint '{joint}': {notes[0]}")
+        raise NotIdentifiable(f"no friction model can be fitted to joint '{joint}': {notes[0]}")
     solved = {m.name: solve(rows, m) for m in usable}
     if rows.noise:
         # The first weights are those of Coulomb and viscous friction; repeat with those of the best model.
@@ -190,13 +205,14 @@ def _fitted(
     notes += [f"'{m.name}' was left out: its friction returns energy at some of the measured states" for m in negative]
     usable = [m for m in usable if m not in negative]
     if not usable:
-        raise DataError(f"no friction model can be fitted to joint '{joint}': {notes[-1]}")
+        raise Infeasible(f"no friction model can be fitted to joint '{joint}': {notes[-1]}")
     largest = max(usable, key=lambda m: m.count)
     effective = effective_rows(rows, min((solved[m.name] for m in usable), key=lambda s: s.rss).residual)
     if effective - rows.W.shape[1] - largest.count < 1:
-        raise DataError(
+        raise TooFew(
             f"{effective:.0f} independent rows are too few for {rows.W.shape[1] + largest.count} parameters of the "
-            f"friction model '{largest.name}': record more motion or more velocities, or choose smaller models"
+            f"friction model '{largest.name}': record more motion or more velocities, or choose smaller models",
+            "models",
         )
     fits = [_model_fit(rows, m, solved[m.name], effective, prismatic) for m in usable]
     order = ranked(rows, fits, solved, effective, criterion, level)
@@ -229,7 +245,7 @@ def _hidden(rows: FrictionRows, model: FrictionModel) -> str:
     whole = np.hstack([rows.W, columns])
     norms = np.linalg.norm(whole, axis=0)
     if not np.all(norms > 0):
-        raise DataError(
+        raise NotIdentifiable(
             "a column of the friction problem is zero: not all base parameters are identifiable from the motion"
         )
     r = np.linalg.qr(whole / norms, mode="r")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch, MissingData, NotIdentifiable, TooFew
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
 from dynid.friction.rows import FrictionRows, is_prismatic, joint_index
@@ -123,12 +123,12 @@ def friction_map(
     place = joint_index(robot, joint)
     names = recording.joints
     if names != robot.coordinates:
-        raise DataError(f"the recording has joints {', '.join(names)}, robot '{robot.name}' has other ones")
+        raise Mismatch(f"the recording has joints {', '.join(names)}, robot '{robot.name}' has other ones")
     settings = signals or Signals()
     motions = []
     for run in recording.runs:
         if run.torque is None:
-            raise DataError(f"run '{run.name}' has no torques")
+            raise MissingData(f"run '{run.name}' has no torques")
         motions.append(prepare(run, settings))
     q, v, torque = _steady(motions, place)
     levels = _plateaus(np.abs(v))
@@ -145,7 +145,7 @@ def friction_map(
             if single
             else "no velocity is held over the same positions in both directions"
         )
-        raise DataError(f"no steady friction of '{names[place]}' is identifiable: {why}")
+        raise NotIdentifiable(f"no steady friction of '{names[place]}' is identifiable: {why}")
     table = np.array([p[:4] for p in found])
     order = np.argsort(table[:, 0])
     pairs = tuple(int(found[i][4]) for i in order)
@@ -229,15 +229,16 @@ def map_rows(found: FrictionMap, models: list[FrictionModel]) -> FrictionRows:
     for model in models:
         bad = [p.name for p in model.pieces if not p.odd or p.needs == "temperature"]
         if bad:
-            raise DataError(
+            raise NotIdentifiable(
                 f"friction model '{model.name}' cannot be fitted to a friction map: '{bad[0]}' is not identifiable "
                 "from motion pairs in both directions; fit it to a recording"
             )
     largest = max(models, key=lambda m: m.count)
     if len(found.velocity) <= largest.count:
-        raise DataError(
+        raise TooFew(
             f"{len(found.velocity)} velocities are too few for the {largest.count} parameters of the friction model "
-            f"'{largest.name}': measure at more velocities, or choose smaller models"
+            f"'{largest.name}': measure at more velocities, or choose smaller models",
+            "models",
         )
     std = np.maximum(found.std, 1e-3 * np.abs(found.friction).max())
     weight = std.min() / std

@@ -145,13 +145,17 @@ class FrictionModel:
 def friction_model(name: str, *, offset: bool = False) -> FrictionModel:
     """The model with a name such as "stribeck+load", optionally with a constant torque."""
     if not isinstance(name, str) or not name:
-        raise ModelError(f"a friction model is named by words such as 'stribeck+load', got {name!r:.60}")
+        raise ModelError(
+            f"a friction model is named by words such as 'stribeck+load', got {name!r:.60}", "name", code="invalid_type"
+        )
     wanted: list[str] = []
     for word in name.split("+"):
         if word.strip() not in FRICTION_WORDS:
             raise ModelError(
                 f"unknown friction model '{word.strip()}': use {', '.join(FRICTION_WORDS)}, joined by '+'"
-                f"{did_you_mean(word.strip(), FRICTION_WORDS)}"
+                f"{did_you_mean(word.strip(), FRICTION_WORDS)}",
+                "name",
+                code="unknown_name",
             )
         wanted += [x for x in FRICTION_WORDS[word.strip()] if x not in wanted]
     if offset and "offset" not in wanted:
@@ -161,7 +165,9 @@ def friction_model(name: str, *, offset: bool = False) -> FrictionModel:
     symbols = [s for p in pieces for s in (*p.symbols, *(x.name for x in p.inner))]
     twice = {s for s in symbols if symbols.count(s) > 1}
     if twice:
-        raise ModelError(f"friction model '{name}' has two parts with the same parameter '{min(twice)}'")
+        raise ModelError(
+            f"friction model '{name}' has two parts with the same parameter '{min(twice)}'", "name", code="duplicate"
+        )
     return FrictionModel(name, pieces)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import TooFew
 from dynid.friction.models import FrictionModel
 from dynid.friction.rows import FrictionRows
 from dynid.friction.separable import Separable
@@ -64,7 +64,7 @@ def nested_test(
     extra = parameters[1] - parameters[0]
     freedom = effective - parameters[1]
     if freedom < 1:
-        raise DataError(
+        raise TooFew(
             f"too few independent rows to compare friction models: {effective:.0f} for {parameters[1]} parameters"
         )
     gain = max(rss[0] - rss[1], 0.0)

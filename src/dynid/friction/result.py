@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
 from dynid.hypothesis import probability
@@ -207,7 +207,9 @@ class FrictionFit:
         for fit in self.ranking:
             if fit.name == name:
                 return fit
-        raise DataError(f"no friction model '{name}' was fitted, there are {', '.join(f.name for f in self.ranking)}")
+        raise UnknownName(
+            f"no friction model '{name}' was fitted, there are {', '.join(f.name for f in self.ranking)}", "name"
+        )
 
     def curve(self, v: ArrayLike, *, load: ArrayLike = 0.0, temperature: ArrayLike = 20.0) -> Array:
         """Friction torque (N,) of the selected model, see `ModelFit.curve`."""

@@ -15,7 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import (
+    InvalidShape,
+    InvalidValue,
+    MissingArgument,
+    NotApplicable,
+    NotFinite,
+    NotIdentifiable,
+    UnknownName,
+    keyword,
+    named,
+)
 from dynid.friction.pieces import Features
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
@@ -110,14 +120,14 @@ def joint_index(robot: Robot, joint: str | int | None) -> int:
     """Index of a joint; optional where there is only one."""
     if joint is None:
         if robot.n != 1:
-            raise DataError(f"robot '{robot.name}' has {robot.n} joints: give joint=")
+            raise MissingArgument(f"robot '{robot.name}' has {robot.n} joints: give {keyword('joint')}")
         return 0
     if isinstance(joint, str):
         if joint not in robot.coordinates:
-            raise DataError(f"no joint named '{joint}', the joints are {', '.join(robot.coordinates)}")
+            raise UnknownName(f"no joint named '{joint}', the joints are {', '.join(robot.coordinates)}", "joint")
         return robot.coordinates.index(joint)
     if joint not in range(robot.n):
-        raise DataError(f"joint {joint} is out of range, robot '{robot.name}' has {robot.n}")
+        raise InvalidValue(f"joint {joint} is out of range, robot '{robot.name}' has {robot.n}", "joint")
     return int(joint)
 
 
@@ -155,9 +165,9 @@ def friction_rows(
     `directional` allows for load-dependent friction that differs between driving and driven loads.
     """
     if robot.base == "floating":
-        raise DataError(f"friction is fitted to robots with a fixed base, the base of '{robot.name}' floats")
+        raise NotApplicable(f"friction is fitted to robots with a fixed base, the base of '{robot.name}' floats")
     if load not in (None, "rigid", "gravity"):
-        raise DataError(f"load '{load}' is unknown: use rigid or gravity")
+        raise UnknownName(f"{named('load')} '{load}' is unknown: use rigid or gravity")
     settings = signals or (estimate.signals if estimate is not None else Signals())
     name = robot.coordinates[joint]
     for run in recording.runs:
@@ -173,7 +183,7 @@ def friction_rows(
     moving = rows.velocity
     for side, words in ((moving > 0, "forwards"), (moving < 0, "backwards")):
         if np.count_nonzero(side) < 10:
-            raise DataError(
+            raise NotIdentifiable(
                 f"joint '{name}' never moves {words} for long enough: friction cannot be separated from constant "
                 "torques; record motion in both directions"
             )
@@ -235,7 +245,7 @@ def _joint_rows(robot: Robot, motions: list[Motion], joint: int, settings: Signa
         independent += len(kept) * _share(motion)
         first += len(motion.t)
     if not y:
-        raise DataError(f"joint '{name}' never moves faster than min_velocity in this recording")
+        raise NotIdentifiable(f"joint '{name}' never moves faster than min_velocity in this recording", "min_velocity")
     own_W, own_y, own_velocity = np.vstack(W), np.concatenate(y), np.concatenate(velocity)
     others = [f for k, f in enumerate(observation.factors) if k != place]
     counts = [n for k, n in enumerate(observation.rows) if k != place]
@@ -343,14 +353,20 @@ def temperatures_of(
     else:
         values = [raw] if len(recording.runs) == 1 and not hasattr(raw[0], "__len__") else list(raw)
     if len(values) != len(recording.runs):
-        raise DataError(f"temperature needs one column per run: {len(recording.runs)} runs, {len(values)} columns")
+        raise InvalidShape(
+            f"temperature needs one column per run: {len(recording.runs)} runs, {len(values)} columns", "temperature"
+        )
     out = []
     for run, motion, column in zip(recording.runs, motions, values, strict=True):
         x = np.asarray(column, dtype=float)
         if x.shape != (len(run),):
-            raise DataError(f"run '{run.name}': temperature has shape {x.shape}, expected {len(run)} rows")
+            raise InvalidShape(
+                f"{named('temperature')} has shape {x.shape}, expected {len(run)} rows", where=f"run '{run.name}'"
+            )
         if not np.all(np.isfinite(x)):
             row = int(np.argmin(np.isfinite(x)))
-            raise DataError(f"run '{run.name}': temperature is not a finite number at row {row}")
+            raise NotFinite(
+                f"temperature is not a finite number at row {row}", "temperature", where=f"run '{run.name}'"
+            )
         out.append(np.interp(motion.t, run.t, x))
     return np.concatenate(out)

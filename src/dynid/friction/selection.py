@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, UnknownName
 from dynid.friction.fit import fit_friction
 from dynid.friction.result import FrictionFit
 from dynid.friction.rows import joint_index
@@ -66,7 +66,7 @@ class FrictionSelection:
         for fit in self.fits:
             if fit.joint == joint:
                 return fit
-        raise DataError(f"no friction was fitted to joint '{joint}', there are {', '.join(self.joints)}")
+        raise UnknownName(f"no friction was fitted to joint '{joint}', there are {', '.join(self.joints)}", "joint")
 
     def apply(self, robot: Robot | None = None, *, temperature: float | None = None) -> Robot:
         """The robot with the selected friction of every joint as drive terms.
@@ -287,7 +287,7 @@ def select_friction(
     """
     names = [robot.coordinates[joint_index(robot, j)] for j in (robot.coordinates if joints is None else joints)]
     if len(set(names)) != len(names) or not names:
-        raise DataError("name each joint once, and at least one joint")
+        raise InvalidValue("name each joint once, and at least one joint", "joints")
     settings = signals or (estimate.signals if estimate is not None else Signals())
     fits = []
     for k, name in enumerate(names):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from dynid.errors import DataError, ModelError
+from dynid.errors import DamagedFile, ModelError, WrongFormat
 from dynid.files import write_text
 from dynid.friction.models import friction_model
 from dynid.friction.result import FrictionFit, ModelFit
@@ -112,12 +112,12 @@ def selection_from_dict(
 ) -> FrictionSelection:
     """Rebuild a selection from what `selection_to_dict` returned; `where` is the origin that messages name."""
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
-        raise DataError(f"{where} is not a saved friction selection ('{_FORMAT}')")
+        raise WrongFormat(f"{where} is not a saved friction selection ('{_FORMAT}')")
     stored = checked(_StoredSelection, data, f"{where} is a damaged friction selection")
     owner = stored_robot(stored.robot, robot, where, "FrictionSelection.load")
     missing = [fit.joint for fit in stored.joints if fit.joint not in owner.coordinates]
     if missing:
-        raise DataError(f"{where} is damaged: robot '{owner.name}' has no joint '{', '.join(missing)}'")
+        raise DamagedFile(f"{where} is damaged: robot '{owner.name}' has no joint '{', '.join(missing)}'")
     try:
         return FrictionSelection(
             robot=owner,
@@ -126,7 +126,7 @@ def selection_from_dict(
             log_format=None if stored.log_format is None else LogFormat.model_validate(stored.log_format),
         )
     except (KeyError, TypeError, ValueError, AttributeError, ModelError) as error:
-        raise DataError(f"{where} is a damaged friction selection: {type(error).__name__} {error}") from None
+        raise DamagedFile(f"{where} is a damaged friction selection: {type(error).__name__} {error}") from None
 
 
 def write_selection(selection: FrictionSelection, path: str | Path) -> None:
@@ -160,7 +160,7 @@ def _model(stored: _StoredModel) -> ModelFit:
     model = friction_model(values.pop("model"), offset=values.pop("offset"))
     names = list(model.units())
     if set(stored.parameters) != set(names):
-        raise DataError(f"the parameters of friction model '{model.name}' are {', '.join(stored.parameters)}")
+        raise DamagedFile(f"the parameters of friction model '{model.name}' are {', '.join(stored.parameters)}")
     # The covariance is in the order of the model, whatever the order of the names in the file.
     return ModelFit(model=model, **values | {"parameters": {name: stored.parameters[name] for name in names}})
 

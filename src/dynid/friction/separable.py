@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotIdentifiable
 
 __all__ = ["Separable", "SeparableFit"]
 
@@ -70,12 +70,12 @@ class Separable:
             return self.W
         norms = np.linalg.norm(self.W, axis=0)
         if not np.all(norms > 0):
-            raise DataError(
+            raise NotIdentifiable(
                 "a column of the friction problem is zero: not all parameters are identifiable from the motion"
             )
         q, r, _ = scipy.linalg.qr(self.W / norms, mode="economic", pivoting=True)
         if abs(r[-1, -1]) <= _RANK * abs(r[0, 0]):
-            raise DataError(
+            raise NotIdentifiable(
                 "columns of the friction problem are linearly dependent: not all parameters are identifiable from the "
                 "motion"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import TooFew
 from dynid.friction.models import FrictionModel
 from dynid.friction.rows import FrictionRows
 from dynid.friction.separable import Separable, SeparableFit
@@ -51,7 +51,7 @@ def held_out_errors(rows: FrictionRows, model: FrictionModel, start: Array) -> A
     The rows of the other joints, which do not depend on this friction, stay in every fit.
     """
     if rows.own < _FOLDS * _FEWEST:
-        raise DataError(f"{rows.own} rows of joint '{rows.joint}' are too few for cross-validation")
+        raise TooFew(f"{rows.own} rows of joint '{rows.joint}' are too few for cross-validation")
     f, errors = rows.features, []
     for block in np.array_split(np.arange(rows.own), _FOLDS):
         kept = np.ones(len(rows.y), bool)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Infeasible, InvalidShape, InvalidValue, keyword, named
 from dynid.friction.rows import joint_index
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
@@ -86,7 +86,7 @@ class VelocitySweep:
             If the rate is not positive.
         """
         if not rate > 0:
-            raise DataError(f"a rate is positive, got {rate:g} Hz")
+            raise InvalidValue(f"a rate is positive, got {rate:g} Hz", "rate")
         knots = self._knots()
         t = np.arange(0.0, knots[-1][0], 1.0 / rate)
         q, v, a = np.zeros((3, len(t)))
@@ -169,10 +169,12 @@ def velocity_sweep(
     name = robot.coordinates[place]
     values = np.asarray(velocities, dtype=float)
     if values.ndim != 1 or values.size < 2 or not np.all(np.isfinite(values)) or not np.all(values > 0):
-        raise DataError("a velocity sweep needs at least two velocities, finite and positive")
+        raise InvalidValue("a velocity sweep needs at least two velocities, finite and positive", "velocities")
     limits = robot.limits[name]
     if values.max() > limits.velocity:
-        raise DataError(f"a velocity of {values.max():g} exceeds the limit of joint '{name}', {limits.velocity:g}")
+        raise InvalidValue(
+            f"a velocity of {values.max():g} exceeds the limit of joint '{name}', {limits.velocity:g}", "velocities"
+        )
     if between is None:
         if not np.isfinite([limits.lower, limits.upper]).all():
             between = (robot.home[place] - 1.0, robot.home[place] + 1.0)
@@ -181,20 +183,20 @@ def velocity_sweep(
             between = (limits.lower + quarter, limits.upper - quarter)
     low, high = map(float, between)
     if not low < high:
-        raise DataError(f"between must be two positions, the lower one first, got {low:g} and {high:g}")
+        raise InvalidValue(f"{named('between')} must be two positions, the lower one first, got {low:g} and {high:g}")
     most = float(acceleration) if acceleration is not None else 5.0 * values.max()
     if not most > 0:
-        raise DataError(f"the acceleration of reversals is positive, got {most:g}")
+        raise InvalidValue(f"the acceleration of reversals is positive, got {most:g}", "acceleration")
     rest = robot.home if posture is None else np.asarray(posture, dtype=float)
     if rest.shape != (robot.n,):
-        raise DataError(f"posture needs {robot.n} positions, got shape {rest.shape}")
+        raise InvalidShape(f"posture needs {robot.n} positions, got shape {rest.shape}", "posture")
     sweep = VelocitySweep(robot, place, values, low, high, most, rest)
     _, q, _, _ = sweep.sample(200.0)
     reached = q[:, place].min(), q[:, place].max()
     if reached[0] < limits.lower or reached[1] > limits.upper:
-        raise DataError(
+        raise Infeasible(
             f"the sweep of joint '{name}' reaches from {reached[0]:.3g} to {reached[1]:.3g}, beyond its limits: bring "
-            "the ends closer with between=, or allow more acceleration"
+            f"the ends closer with {keyword('between')}, or allow more acceleration"
         )
     return sweep
 

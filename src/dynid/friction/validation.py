@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, NotApplicable, NotIdentifiable, keyword
 from dynid.friction.pieces import Features
 from dynid.friction.result import FrictionFit, ModelFit
 from dynid.friction.rows import joint_index, own_rows, temperatures_of, without_friction
@@ -35,10 +35,13 @@ def validate_friction(
     """Errors of the torques of joints, each predicted with one of its fitted models and the parameters beside it."""
     for fit, model in chosen:
         if model.body_parameters is None:
-            raise DataError(f"the friction of '{fit.joint}' is that of a friction map, which predicts no other torques")
+            raise NotApplicable(
+                f"the friction of '{fit.joint}' is that of a friction map, which predicts no other torques"
+            )
         if model.model.needs("temperature") and temperature is None:
-            raise DataError(
-                f"friction model '{model.name}' of joint '{fit.joint}' needs temperatures: give temperature= in deg C"
+            raise MissingArgument(
+                f"friction model '{model.name}' of joint '{fit.joint}' needs temperatures: "
+                f"give {keyword('temperature')} in deg C"
             )
     for run in recording.runs:
         check_run(robot, run, robot.coordinates)
@@ -60,7 +63,9 @@ def validate_friction(
             found.append(np.column_stack([thinned, start + motion.t[numbers] - motion.t[0]]))
         rows = np.vstack(found)
         if not len(rows):
-            raise DataError(f"joint '{fit.joint}' never moves faster than min_velocity in this recording")
+            raise NotIdentifiable(
+                f"joint '{fit.joint}' never moves faster than min_velocity in this recording", "min_velocity"
+            )
         parts.append((rows[:, 0], rows[:, 1], rows[:, 2]))
     measured, predicted, time = zip(*parts, strict=True)
     return validation_of(robot, tuple(fit.joint for fit, _ in chosen), measured, predicted, time)

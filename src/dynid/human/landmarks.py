@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue, UnknownName
 from dynid.human.table import TRUNK, AnthropometricTable, SegmentShare
 
 __all__ = ["SIDES", "Body", "measured_body", "skeleton_data", "standing_body"]
@@ -53,9 +53,9 @@ def standing_body(table: AnthropometricTable, height: float, lengths: Mapping[st
     size |= {name: height * float(share) for name, share in skeleton_data()["shape"].items()}
     for name, value in (lengths or {}).items():
         if name not in size:
-            raise DataError(f"the body has no length '{name}', it has {', '.join(size)}")
+            raise UnknownName(f"the body has no length '{name}', it has {', '.join(size)}", "lengths")
         if not (isinstance(value, int | float) and np.isfinite(value) and value > 0):
-            raise DataError(f"length '{name}' must be a positive number of metres, got {value!r:.60}")
+            raise InvalidValue(f"length '{name}' must be a positive number of metres, got {value!r:.60}", "lengths")
         size[name] = float(value)
     up = np.array([0.0, 0.0, 1.0])
     points = {"mid_hip": np.zeros(3), "omphalion": size["lower_trunk"] * up}
@@ -115,7 +115,10 @@ def _directions(points: Mapping[str, Array]) -> Array:
     up = points["mid_hip"] - 0.5 * (points["left_ankle"] + points["right_ankle"])
     left = points["left_hip"] - points["right_hip"]
     if np.linalg.norm(np.cross(up, left)) < 1e-6:
-        raise DataError("the skeleton has its hips in one place or in line with its legs: link names or pose are wrong")
+        raise DataError(
+            "the skeleton has its hips in one place or in line with its legs: link names or pose are wrong",
+            code="invalid_model",
+        )
     up = up / np.linalg.norm(up)
     left = left - (left @ up) * up
     left = left / np.linalg.norm(left)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Duplicate, InvalidValue, MissingArgument, MissingData, NotApplicable, UnknownName
 from dynid.human.landmarks import SIDES, Body, measured_body
 from dynid.human.segments import cut, place_segment
 from dynid.human.table import CENTRAL, PAIRED, TRUNK, AnthropometricTable, anthropometric_table
@@ -92,7 +92,9 @@ def with_anthropometric_prior(
     if height is not None:
         check_height(height)
     if not (isinstance(virtual_share, int | float) and 0.0 <= virtual_share < 0.1):
-        raise DataError(f"the share of links without a segment must lie in [0, 0.1), got {virtual_share!r:.60}")
+        raise InvalidValue(
+            f"the share of links without a segment must lie in [0, 0.1), got {virtual_share!r:.60}", "virtual_share"
+        )
     numbers = anthropometric_table(table, sex)
     links = segment_links(robot, segments)
     places = link_placements(robot, pose)
@@ -111,18 +113,25 @@ def segment_links(robot: Robot, segments: Mapping[str, str | Sequence[str] | Non
         wanted = given[link.name] if link.name in given else _known(link.name) if segments is None else None
         names = () if wanted is None else (wanted,) if isinstance(wanted, str) else tuple(wanted)
         if not names and link.inertia[0] > 0 and link.name not in given:
-            raise DataError(
-                f"link '{link.name}' has mass but is no known segment: say which in segments, or None for no mass"
+            raise MissingArgument(
+                f"link '{link.name}' has mass but is no known segment: say which in segments, or None for no mass",
+                "segments",
             )
         for segment in names:
             if segment not in SEGMENTS:
-                raise DataError(f"link '{link.name}': segment '{segment}' is unknown, use {', '.join(SEGMENTS)}")
+                raise UnknownName(
+                    f"segment '{segment}' is unknown, use {', '.join(SEGMENTS)}",
+                    "segments",
+                    where=f"link '{link.name}'",
+                )
             if segment in found:
-                raise DataError(f"segment '{segment}' is both '{robot.links[found[segment]].name}' and '{link.name}'")
+                raise Duplicate(
+                    f"segment '{segment}' is both '{robot.links[found[segment]].name}' and '{link.name}'", "segments"
+                )
             found[segment] = i
     missing = [name for name in SEGMENTS if name not in found]
     if missing:
-        raise DataError(f"robot '{robot.name}' has no link for segments: {', '.join(missing)}")
+        raise MissingData(f"robot '{robot.name}' has no link for segments: {', '.join(missing)}", "segments")
     return found
 
 
@@ -186,7 +195,9 @@ def _trunk(robot: Robot, links: Mapping[str, int], places: Array, up: Array) -> 
     joints = [upper if lower in _ancestors(robot, upper) else lower for lower, upper in pairwise(chain)]
     heights = [float(places[i][:3, 3] @ up) for i in joints]
     if any(a > b for a, b in pairwise(heights)):
-        raise DataError(f"robot '{robot.name}': the joints of the trunk do not lie above each other in this pose")
+        raise NotApplicable(
+            f"robot '{robot.name}': the joints of the trunk do not lie above each other in this pose", "pose"
+        )
     return chain, heights
 
 
@@ -239,4 +250,4 @@ def check_height(height: float) -> None:
 def _between(what: str, value: float, least: float, most: float, unit: str) -> None:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and least <= value <= most):
-        raise DataError(f"{what} must lie between {least:g} and {most:g} {unit}, got {value!r:.60}")
+        raise InvalidValue(f"{what} must lie between {least:g} and {most:g} {unit}, got {value!r:.60}")

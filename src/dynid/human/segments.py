@@ -55,7 +55,7 @@ def place_segment(segment: SegmentShare, body: Body, side: str | None, mass: flo
     span = ends[1] - ends[0]
     length = float(np.linalg.norm(span))
     if length < 1e-6:
-        raise DataError(f"segment '{segment.name}' has no length: its joints lie in one place")
+        raise DataError(f"segment '{segment.name}' has no length: its joints lie in one place", code="invalid_model")
     along = span / length
     forward, left, _ = body.axes
     # A foot points forward itself: there the transverse axis points to the side, and the sagittal one up.
@@ -85,7 +85,10 @@ def cut(segment: PlacedSegment, links: Sequence[int], heights: Sequence[float], 
         return [(owner[0], segment.inertia)]
     slope = 12.0 * (segment.centre - 0.5)
     if abs(slope) > 2.0:
-        raise DataError(f"segment '{segment.name}' has its centre too near an end to be cut at a joint of the skeleton")
+        raise DataError(
+            f"segment '{segment.name}' has its centre too near an end to be cut at a joint of the skeleton",
+            code="invalid_model",
+        )
     sagittal, transverse, longitudinal = np.square(segment.radii)
     moment = 0.5 * (sagittal + transverse - longitudinal)
     line = 1.0 / 12.0 - (segment.centre - 0.5) ** 2

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import (
+    DamagedFile,
+    Infeasible,
+    InvalidType,
+    InvalidValue,
+    MissingData,
+    MissingFile,
+    UnknownName,
+    named,
+)
 from dynid.reading import read_toml
 from dynid.robot.inertia import inertia_from_com, inertia_violations
 
@@ -116,9 +125,9 @@ def anthropometric_table(source: str | Path | AnthropometricTable, sex: str = "m
         return source
     data, where = _read(source)
     if sex not in SEXES:
-        raise DataError(f"sex '{sex}' is unknown: use {' or '.join(SEXES)}")
+        raise UnknownName(f"{named('sex')} '{sex}' is unknown: use {' or '.join(SEXES)}")
     if sex not in data:
-        raise DataError(f"{where} has no numbers for sex '{sex}'")
+        raise MissingData(f"{where} has no numbers for sex '{sex}'", "sex")
     rows = _rows(data, sex, where)
     height = _number(data[sex], "height", f"{where}, {sex}")
     ends = data.get("ends", {})
@@ -130,7 +139,7 @@ def anthropometric_table(source: str | Path | AnthropometricTable, sex: str = "m
         str(data.get("name", where)), str(data.get("reference", "")), sex, shoulder, dict(segments)
     )
     if abs(out.total - 1.0) > _SUM:
-        raise DataError(f"{where}, {sex}: the masses of all segments, both sides counted, add up to {out.total:.1%}")
+        raise InvalidValue(f"{where}, {sex}: the masses of all segments, both sides counted, add up to {out.total:.1%}")
     return out
 
 
@@ -141,12 +150,12 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
         try:
             return read_toml(path), path.name
         except OSError as error:
-            raise DataError(f"the table '{path}' cannot be read: {error.strerror or error}") from None
+            raise MissingFile(f"the table '{path}' cannot be read: {error.strerror or error}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"the table '{path}' is no TOML: {error}") from None
+            raise DamagedFile(f"the table '{path}' is no TOML: {error}") from None
     known = builtin_tables()
     if str(source) not in known:
-        raise DataError(f"no anthropometric table '{source}': use {', '.join(known)}, or a .toml file")
+        raise UnknownName(f"no anthropometric table '{source}': use {', '.join(known)}, or a .toml file", "source")
     text = (resources.files("dynid.human") / "data" / f"{source}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text), f"table '{source}'"
 
@@ -162,27 +171,27 @@ def _rows(data: Mapping[str, Any], sex: str, where: str) -> Mapping[str, Any]:
     rows = data[sex].get("segments", {}) if isinstance(data[sex], Mapping) else {}
     missing = [name for name in (*CENTRAL, *PAIRED) if name not in rows]
     if missing:
-        raise DataError(f"{where} misses segments for sex '{sex}': {', '.join(missing)}")
+        raise MissingData(f"{where} misses segments for sex '{sex}': {', '.join(missing)}", "sex")
     unknown = sorted(set(rows) - {*CENTRAL, *PAIRED})
     if unknown:
-        raise DataError(f"{where}, {sex}: segment '{unknown[0]}' is unknown, use {', '.join((*CENTRAL, *PAIRED))}")
+        raise UnknownName(f"{where}, {sex}: segment '{unknown[0]}' is unknown, use {', '.join((*CENTRAL, *PAIRED))}")
     return rows
 
 
 def _segment(name: str, row: Any, ends: Any, height: float, where: str) -> SegmentShare:
     if not isinstance(row, Mapping):
-        raise DataError(f"{where} must be a table of mass, length, centre and radii")
+        raise InvalidType(f"{where} must be a table of mass, length, centre and radii")
     if not isinstance(ends, list) or len(ends) != 2 or any(e not in LANDMARKS for e in ends):
-        raise DataError(f"{where} needs two ends among {', '.join(LANDMARKS)}, got {ends!r:.60}")
+        raise InvalidValue(f"{where} needs two ends among {', '.join(LANDMARKS)}, got {ends!r:.60}")
     radii = row.get("radii")
     if not isinstance(radii, list) or len(radii) != 3 or not all(_is_positive(r) for r in radii):
-        raise DataError(f"{where} needs three positive radii of gyration, got {radii!r:.60}")
+        raise InvalidValue(f"{where} needs three positive radii of gyration, got {radii!r:.60}")
     mass, length = _number(row, "mass", where), _number(row, "length", where)
     centre = _number(row, "centre", where)
     shares = tuple(float(r) / 100 for r in radii)
     broken = inertia_violations(inertia_from_com(1.0, np.zeros(3), np.diag(np.square(shares))))
     if broken:
-        raise DataError(f"{where} is not a physically consistent body: {'; '.join(broken)}")
+        raise Infeasible(f"{where} is not a physically consistent body: {'; '.join(broken)}")
     return SegmentShare(
         name, (ends[0], ends[1]), mass / 100, length / height, centre / 100, (shares[0], shares[1], shares[2])
     )
@@ -191,7 +200,7 @@ def _segment(name: str, row: Any, ends: Any, height: float, where: str) -> Segme
 def _number(row: Mapping[str, Any], key: str, where: str) -> float:
     value = row.get(key)
     if not _is_positive(value):
-        raise DataError(f"{where} needs a positive number for {key}, got {value!r:.60}")
+        raise InvalidValue(f"{where} needs a positive number for {key}, got {value!r:.60}")
     return float(value)  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import kinetic_energy_regressor, potential_energy_regressor, regressor
-from dynid.errors import DataError
+from dynid.errors import Mismatch, NotApplicable, TooFew, keyword
 from dynid.identification.loads import measured
 from dynid.identification.observation import Observation
 from dynid.identification.row_stream import segments
@@ -78,21 +78,26 @@ def check_balance(method: str, observation: Observation) -> None:
     base = observation.base
     robot = base.robot
     if robot.base == "floating":
-        raise DataError(f"method '{method}' needs a base that does not float; that of '{robot.name}' does")
+        raise NotApplicable(
+            f"method '{method}' needs a base that does not float; that of '{robot.name}' does", "method"
+        )
     if set(base.channels) != set(robot.coordinates):
-        raise DataError(
+        raise NotApplicable(
             f"method '{method}' adds up the work of all joints: fit the torques of all of them and nothing else, "
-            "channels='torque'"
+            f"{keyword('channels', 'torque')}"
         )
     if not observation.motions:
-        raise DataError(
+        raise NotApplicable(
             f"method '{method}' needs the runs themselves, which a data set, samples that arrive one by one and joined "
-            "observations do not keep: give a recording"
+            "observations do not keep: give a recording",
+            "method",
         )
     q, v, a = random_states(robot, 8, seed=0)
     for term, column in _dissipating(base):
         if not np.array_equal(_power(base, q, v, a, [column]), _power(base, q, v, np.zeros_like(a), [column])):
-            raise DataError(f"the torque of '{term}' depends on the acceleration, which method '{method}' does without")
+            raise NotApplicable(
+                f"the torque of '{term}' depends on the acceleration, which method '{method}' does without", "method"
+            )
 
 
 def power_balance(observation: Observation) -> Balance:
@@ -129,9 +134,10 @@ def _of_runs(observation: Observation, rows: Callable[[Motion], Part]) -> Balanc
     whole = np.vstack(tables)
     b = base.count
     if len(whole) <= b:
-        raise DataError(
+        raise TooFew(
             f"only {len(whole)} rows are left of the energy balance, for {b} base parameters; record longer, or choose "
-            "shorter windows"
+            "shorter windows",
+            "window",
         )
     return Balance(
         whole[:, :b], whole[:, b], np.maximum(whole[:, b + 1 :], 0.0), np.concatenate(starts), np.concatenate(joined)
@@ -143,7 +149,7 @@ def _check_order(motion: Motion) -> None:
     change = np.diff(motion.q, axis=0)
     step = 0.5 * (motion.v[1:] + motion.v[:-1]) / motion.rate
     if np.linalg.norm(change - step) > _FOLLOWS * max(np.linalg.norm(change), np.linalg.norm(step)):
-        raise DataError(
+        raise Mismatch(
             f"the positions of run '{motion.name}' do not follow from its velocities, so that work cannot be "
             "integrated: rows must be in order of time"
         )
@@ -228,7 +234,7 @@ def _energy_rows(observation: Observation, motion: Motion, window: float | None)
     width = _width(motion, window, row)
     edges = np.arange(lead, samples - lead, width)
     if len(edges) < 2:
-        raise DataError(f"run '{motion.name}' is shorter than a window of {width * step:.3g} s")
+        raise TooFew(f"run '{motion.name}' is shorter than a window of {width * step:.3g} s", "window")
     tables = []
     each = max(_BATCH // width, 1)
     for k in range(0, len(edges) - 1, each):

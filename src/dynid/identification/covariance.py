@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, Infeasible, InvalidValue, NotIdentifiable
 from dynid.feasibility.cone import smat
 from dynid.feasibility.constraints import Signs
 from dynid.feasibility.pull import pulled_inside
@@ -86,7 +86,7 @@ def _curvature(matrix: Array, directions: Array, what: str) -> Array:
     try:
         inverse = np.linalg.inv(np.linalg.cholesky(matrix))
     except np.linalg.LinAlgError:
-        raise DataError(f"{what}: not strictly feasible, so the barrier has no Hessian") from None
+        raise Infeasible(f"{what}: not strictly feasible, so the barrier has no Hessian") from None
     whitened = (inverse @ directions @ inverse.T).reshape(len(directions), -1)
     return np.asarray(whitened @ whitened.T)
 
@@ -130,7 +130,7 @@ def barrier_covariance(robot: Robot, parameters: ArrayLike, factor: ArrayLike, *
     rows = np.vstack([R * scale, stiff])
     q, t = scipy.linalg.qr(rows, mode="economic")
     if np.abs(np.diag(t)).min() <= _RANK * np.abs(np.diag(t)).max():
-        raise DataError("neither data nor constraints determine some parameters; fix them or leave them out")
+        raise NotIdentifiable("neither data nor constraints determine some parameters; fix them or leave them out")
     B = scale[:, None] * scipy.linalg.solve_triangular(t, q[: len(R)].T)
     return np.asarray(B @ B.T)
 
@@ -156,7 +156,7 @@ def base_covariance(base: BaseParameters, covariance: ArrayLike) -> Array:
 def draw_parameters(estimate: Estimate, count: int, seed: int, feasible: bool) -> Array:
     """Draws (count, p) of standard parameters, see `Estimate.draws`."""
     if count < 1:
-        raise DataError(f"at least one draw is needed, got {count}")
+        raise InvalidValue(f"at least one draw is needed, got {count}", "count")
     with one_blas_thread():  # small matrices: several threads are slower
         root = _draws_root(estimate)
         steps = np.random.default_rng(seed).standard_normal((count, root.shape[1]))

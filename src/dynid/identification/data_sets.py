@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, TooFew
 from dynid.identification.loads import check_run, default_channels
 from dynid.identification.observation import Observation, Reduction, dropout_count, no_rows, too_few_rows
 from dynid.identification.row_stream import BLOCKS, Block, Folding, joined_factors, motion_blocks
@@ -291,7 +291,7 @@ def fold_partition(
         stops += [(stop, chunk.samples) for stop in at_stops]
         dropouts.update(dropout_count(base.robot, [motion for _, motion in found]))
     if not used:
-        raise DataError(f"has no run of {2 * settings.trim + SHORTEST_S:g} s, which filters need")
+        raise TooFew(f"has no run of {2 * settings.trim + SHORTEST_S:g} s, which filters need")
     runs = sampler.runs
     kept, between = stretches(runs, sampling.most)
     marked = tuple(replace(stop, share=stop.share * samples / used) for stop, samples in stops)
@@ -375,7 +375,7 @@ def observe_dataset(
         whole = joined_factors(filled)
     if int(rows.sum()) < (base.count + 1 if fewest is None else fewest):
         reason = f"; {left_out_note(left_out, count)}" if left_out else ""
-        raise DataError(f"{too_few_rows(int(rows.sum()), base)}{reason}")
+        raise TooFew(f"{too_few_rows(int(rows.sum()), base)}{reason}")
     notes = [f"{samples} samples of {count - len(left_out)} partitions"]
     if short:
         notes.append(f"{short} samples in pieces too short to be filtered are left out")

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingData
 from dynid.feasibility.box import Wall
 from dynid.feasibility.prior import KnownMasses
 from dynid.identification.domain import Prediction, predict
@@ -175,7 +175,7 @@ class Estimate:
             Lower and upper bounds.
         """
         if not 0 < level < 1:
-            raise DataError(f"a confidence level lies between 0 and 1, got {level}")
+            raise InvalidValue(f"a confidence level lies between 0 and 1, got {level}", "level")
         reach = scipy.stats.t.ppf(0.5 + level / 2, max(self.freedom, 1.0))
         return np.column_stack([self.beta - reach * self.std, self.beta + reach * self.std])
 
@@ -318,7 +318,7 @@ class Estimate:
         True
         """
         if self.domain is None:
-            raise DataError("the estimate has no domain of validity: identify it from a recording of motion")
+            raise MissingData("the estimate has no domain of validity: identify it from a recording of motion")
         return predict(self, self.domain, q, v, a)
 
     def feasibility(self, constraints: Constraints = "full") -> FeasibilityTest:

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from dynid import reading
-from dynid.errors import DataError, ModelError
+from dynid.errors import (
+    DamagedFile,
+    Mismatch,
+    MissingArgument,
+    MissingFile,
+    ModelError,
+    WrongFormat,
+    WrongVersion,
+)
 from dynid.feasibility.box import Quantity, Wall
 from dynid.feasibility.prior import KnownMasses
 from dynid.files import write_text
@@ -244,16 +252,16 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
     found = data.get("format") if isinstance(data, Mapping) else None
     if found != _FORMAT:
         if isinstance(found, str) and found.startswith(_NAME):
-            raise DataError(
+            raise WrongVersion(
                 f"{where} is a saved estimate of another version ('{found}', needed is '{_FORMAT}'): identify again "
                 "from the recording and save the new estimate"
             )
-        raise DataError(f"{where} is not a saved estimate")
+        raise WrongFormat(f"{where} is not a saved estimate")
     stored = checked(StoredEstimate, data, f"{where} is a damaged estimate")
     robot = stored_robot(stored.robot, robot, where, "Estimate.load")
     names = robot.parameter_names
     if set(stored.standard_parameters) != set(names):
-        raise DataError(f"{where} is a damaged estimate: its standard parameters are not those of its robot")
+        raise DamagedFile(f"{where} is a damaged estimate: its standard parameters are not those of its robot")
     try:
         return Estimate(
             base=_base(robot, stored),
@@ -286,7 +294,7 @@ def estimate_from_dict(data: Mapping[str, Any], robot: Robot | None = None, wher
             domain=None if stored.domain is None else Domain.from_dict(stored.domain),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise DataError(f"{where} is a damaged estimate: {type(error).__name__} {error}") from None
+        raise DamagedFile(f"{where} is a damaged estimate: {type(error).__name__} {error}") from None
 
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
@@ -304,11 +312,11 @@ def read_json(path: str | Path, what: str) -> Any:
     try:
         return reading.read_json(path)
     except FileNotFoundError:
-        raise DataError(f"there is no file '{path}'") from None
+        raise MissingFile(f"there is no file '{path}'") from None
     except OSError as error:
-        raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
+        raise MissingFile(f"cannot read '{path}': {error.strerror or error}") from None
     except ValueError as error:
-        raise DataError(f"'{path}' is not {what}: {error}") from None
+        raise DamagedFile(f"'{path}' is not {what}: {error}") from None
 
 
 def stored_robot(data: Mapping[str, Any], given: Robot | None, where: str, loader: str) -> Robot:
@@ -318,10 +326,10 @@ def stored_robot(data: Mapping[str, Any], given: Robot | None, where: str, loade
         stored = robot_from_dict(data, functions)
     except ModelError as error:
         if given is None:
-            raise DataError(f"{where} cannot be loaded alone: {error}, {loader}(path, robot=...)") from None
-        raise DataError(f"{where} was made for another robot or other drive terms than '{given.name}'") from None
+            raise MissingArgument(f"{where} cannot be loaded alone: {error}, {loader}(path, robot=...)") from None
+        raise Mismatch(f"{where} was made for another robot or other drive terms than '{given.name}'") from None
     if given is not None and not _same_structure(stored, given):
-        raise DataError(f"{where} was made for another robot or other drive terms than '{given.name}'")
+        raise Mismatch(f"{where} was made for another robot or other drive terms than '{given.name}'")
     return stored
 
 

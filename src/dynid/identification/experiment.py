@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch, MissingArgument, NotApplicable
 from dynid.identification.loads import no_torques
 from dynid.identification.observation import Block, Observation, fold, observe_motions, too_few_rows
 from dynid.identification.row_stream import channel_rows, velocity_limits
@@ -151,12 +151,16 @@ class Experiment:
 
     def __post_init__(self) -> None:
         if self.signals.period is not None:
-            raise DataError("closed-loop methods cannot average runs over periods: leave the signal setting period out")
+            raise NotApplicable(
+                "closed-loop methods cannot average runs over periods: leave the signal setting period out", "period"
+            )
         if self.robot.base == "floating":
-            raise DataError(f"closed-loop methods need a base that does not float; that of '{self.robot.name}' does")
+            raise NotApplicable(
+                f"closed-loop methods need a base that does not float; that of '{self.robot.name}' does"
+            )
         count, n = len(self.recording.joints), self.robot.n
         if count != n:
-            raise DataError(f"the recording has {count} joints, robot '{self.robot.name}' has {n}")
+            raise Mismatch(f"the recording has {count} joints, robot '{self.robot.name}' has {n}")
         for run in self.recording.runs:
             if run.torque is None:
                 raise no_torques(run)
@@ -179,7 +183,7 @@ class Experiment:
         base = base_parameters(self.robot, channels=self.channels if self.channels is not None else "torque")
         wrench = [c for c in base.channels if c not in self.robot.coordinates]
         if wrench:
-            raise DataError(f"closed-loop methods fit joint torques only, not '{wrench[0]}'")
+            raise NotApplicable(f"closed-loop methods fit joint torques only, not '{wrench[0]}'", "channels")
         return base
 
     @cached_property
@@ -217,7 +221,9 @@ class Experiment:
     def law(self) -> Controller:
         """The controller; a DataError if there is none."""
         if self.loop.controller is None:
-            raise DataError("the closed loop cannot be simulated without the controller that made the recording")
+            raise MissingArgument(
+                "the closed loop cannot be simulated without the controller that made the recording", "controller"
+            )
         return self.loop.controller
 
     def simulate(self, parameters: ArrayLike) -> tuple[Simulation, ...]:
@@ -239,7 +245,9 @@ class Experiment:
             at = (motion.t - run.t[0]) * (len(simulation.t) - 1) / (simulation.t[-1] - simulation.t[0])
             row = np.rint(at).astype(int)
             if np.abs(at - row).max() > 0.01:
-                raise DataError(f"run '{run.name}' is unevenly sampled; resample it to the controller's clock first")
+                raise NotApplicable(
+                    f"run '{run.name}' is unevenly sampled; resample it to the controller's clock first"
+                )
             out.append(replace(motion, q=simulation.q[row], v=simulation.v[row], a=simulation.a[row]))
         return tuple(out)
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, Mismatch, UnknownName
 from dynid.feasibility.metrics import quadratic_rows
 from dynid.feasibility.prior import consistent_prior, wide_bodies
 from dynid.identification.essential_search import SUBSETS, best_by_f_test, best_within_ratio
@@ -200,13 +200,13 @@ def essential_parameters(
         If `test` is unknown, or the estimate has other base parameters than the observation.
     """
     if test not in ("ratio", "f"):
-        raise DataError(f"test '{test}' is unknown: use ratio or f")
+        raise UnknownName(f"test '{test}' is unknown: use ratio or f", "test")
     if search not in ("stepwise", "global"):
-        raise DataError(f"search '{search}' is unknown: use stepwise or global")
+        raise UnknownName(f"search '{search}' is unknown: use stepwise or global", "search")
     if isinstance(subsets, bool) or not isinstance(subsets, int) or subsets < 1:
-        raise DataError(f"the number of subsets is a whole number from 1, got {subsets!r:.40}")
+        raise InvalidValue(f"the number of subsets is a whole number from 1, got {subsets!r:.40}", "subsets")
     if estimate.base.names != observation.base.names:
-        raise DataError(
+        raise Mismatch(
             f"the estimate has {estimate.base.count} base parameters, the observation {observation.base.count} "
             "others: observe the robot of the estimate, observe(estimate.robot, recording)"
         )

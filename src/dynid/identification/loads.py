@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dynid.dynamics.assembly import assemble
 from dynid.dynamics.frames import base_placement, joint_twists, link_of_frame, placement_in_base
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError
+from dynid.errors import DataError, Mismatch, MissingArgument, MissingData, UnknownName, keyword
 from dynid.recording.recording import Recording, Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import WRENCH_CHANNELS, Robot
@@ -36,18 +36,20 @@ def default_channels(robot: Robot, recording: Recording) -> str:
 def check_run(robot: Robot, run: Run, channels: Sequence[str]) -> None:
     """Raise a DataError if a run does not have what the channels need."""
     if run.q.shape[1] != robot.n:
-        raise DataError(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
+        raise Mismatch(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
     torques = any(c not in WRENCH_CHANNELS for c in channels)
     if torques and run.torque is None:
         raise no_torques(run)
     if any(c in WRENCH_CHANNELS for c in channels) and run.wrench is None and not run.wrenches:
-        raise DataError(f"run '{run.name}' has no wrench, of the base or of named sensors")
+        raise MissingData(f"run '{run.name}' has no wrench, of the base or of named sensors")
     if robot.base == "floating" and run.base is None:
-        raise DataError(f"run '{run.name}' has no motion of its base, which floats: give the poses as base (N, 7)")
+        raise MissingData(
+            f"run '{run.name}' has no motion of its base, which floats: give the poses as base (N, 7)", "base"
+        )
     for name, sensor in run.sensors.items():
         body = _body(robot, sensor, name)
         if torques and body is None:
-            raise DataError(
+            raise MissingArgument(
                 f"wrench sensor '{name}' is fixed to the world: say which link it acts on (link=) for joint torques "
                 "to be used"
             )
@@ -55,7 +57,7 @@ def check_run(robot: Robot, run: Run, channels: Sequence[str]) -> None:
 
 def no_torques(run: Run) -> DataError:
     """The error of a run without torques, and what can be done with what it has."""
-    return DataError(f"run '{run.name}' has no torques; {without_torques(run)}")
+    return MissingData(f"run '{run.name}' has no torques; {without_torques(run)}")
 
 
 def without_torques(run: Run) -> str:
@@ -146,9 +148,9 @@ def _body(robot: Robot, sensor: WrenchSensor, name: str) -> int | None:
         return 0
     if sensor.frame == "world":
         return None
-    raise DataError(
+    raise UnknownName(
         f"robot '{robot.name}' has no link or frame '{sensor.frame}', where the wrench of '{name}' is said to be "
-        "measured: say where it is with sensors= (WrenchSensor)"
+        f"measured: say where it is with {keyword('sensors')} (WrenchSensor)"
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import DataError, Mismatch, NotApplicable, TooFew
 from dynid.identification.loads import check_run, default_channels, state
 from dynid.identification.row_stream import (
     Block,
@@ -184,7 +184,7 @@ class Observation:
     def joined(self, other: Observation) -> Observation:
         """Both observations as one; they must have the same base parameters. The settings are those of the first."""
         if other.base.kept != self.base.kept or other.base.channels != self.base.channels:
-            raise DataError("observations of different base parameters or channels cannot be joined")
+            raise Mismatch("observations of different base parameters or channels cannot be joined")
         rows = tuple(a + b for a, b in zip(self.rows, other.rows, strict=True))
 
         def blocks() -> Iterator[Block]:
@@ -287,7 +287,7 @@ def observe(
         from dynid.identification.data_sets import observe_dataset
 
         if known is not None:
-            raise DataError("known parameters are for a recording, not for a data set")
+            raise NotApplicable("known parameters are for a recording, not for a data set", "known")
         return observe_dataset(
             robot,
             recording,
@@ -357,13 +357,13 @@ def dropout_count(robot: Robot, motions: Iterable[Motion]) -> dict[str, int]:
 def check_no_client(client: Any) -> None:
     """Raise a DataError if a cluster is given for what is in memory already."""
     if client is not None:
-        raise DataError("a cluster works on the partitions of a data set: open it with open_dataset")
+        raise NotApplicable("a cluster works on the partitions of a data set: open it with open_dataset", "client")
 
 
 def too_few_rows(count: int, base: BaseParameters) -> DataError:
     """The error of fewer rows than base parameters."""
     why = "" if count else ": all joints stand still, or move more slowly than min_velocity"
-    return DataError(
+    return TooFew(
         f"{count} rows are left for {base.count} base parameters{why}; record longer, or lower min_velocity or trim"
     )
 
@@ -390,7 +390,7 @@ def time_parts(observation: Observation, count: int) -> list[tuple[Array, ...]]:
     indices = [index for _, _, _, index in stream()]
     every = np.unique(np.concatenate(indices)) if indices else np.zeros(0, dtype=np.int64)
     if len(every) < count:
-        raise DataError(f"{len(every)} samples are kept, which cannot be cut into {count} parts of time")
+        raise TooFew(f"{len(every)} samples are kept, which cannot be cut into {count} parts of time")
     starts = every[(np.arange(1, count) * len(every)) // count]
     width = observation.base.count + 1
     factors = [[np.zeros((0, width)) for _ in observation.factors] for _ in range(count)]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidType, Mismatch, MissingArgument, NotApplicable, keyword
 from dynid.feasibility.prior import known_masses
 from dynid.identification.auto import AutoOptions, auto
 from dynid.identification.estimate import Estimate
@@ -145,19 +145,21 @@ def identify(
     _given_bodies(robot, chosen)  # wrong links are told before any signal is processed
     if device is not None:
         if isinstance(recording, Observation):
-            raise DataError("an observation is folded already; give device= to observe")
+            raise NotApplicable(f"an observation is folded already; give {keyword('device')} to observe")
         check_folded(robot, method, chosen, device, client)
     if method in CLOSED_LOOP:
         if not isinstance(recording, Recording):
             given = "a data set" if isinstance(recording, DataSet) else "an observation"
-            raise DataError(f"method '{method}' simulates the closed loop and needs the recording, not {given}")
+            raise NotApplicable(
+                f"method '{method}' simulates the closed loop and needs the recording, not {given}", "method"
+            )
         experiment = Experiment(robot, recording, _checked_loop(loop, method), signals or Signals(), channels)
         found = estimate_closed_loop(experiment, method, options=chosen, noise_model=noise_model, progress=progress)
         return replace(found, seconds=time.perf_counter() - started)
     if method in BALANCES and isinstance(recording, DataSet):
         check_factors_suffice(method, chosen, "which a data set does not keep")
     if loop is not None:
-        raise DataError(f"method '{method}' does not simulate; a loop is for {', '.join(CLOSED_LOOP)}")
+        raise NotApplicable(f"method '{method}' does not simulate; a loop is for {', '.join(CLOSED_LOOP)}", "loop")
     if method == "auto":
         if isinstance(recording, Observation):
             _check_observed(robot, recording, signals, channels)
@@ -230,7 +232,9 @@ def identify_observed(
 def check_folded(robot: Robot, method: str, options: MethodOptions, device: str, client: Any = None) -> None:
     """Raise an error if the rows of a method cannot be folded on a device."""
     if method in CLOSED_LOOP:
-        raise DataError(f"method '{method}' simulates or filters; device= is for methods that fit measured torques")
+        raise NotApplicable(
+            f"method '{method}' simulates or filters; {keyword('device')} is for methods that fit measured torques"
+        )
     check_factors_suffice(method, options, "which device= does not make")
     check_device(robot, device, client)
 
@@ -240,20 +244,22 @@ def _check_observed(
 ) -> None:
     """Raise a DataError if an observation does not belong to a robot or is given settings that it has already."""
     if signals is not None or channels is not None:
-        raise DataError("an observation has its signals and channels already; give them to observe")
+        raise ConflictingArguments(
+            "an observation has its signals and channels already; give them to observe", "signals"
+        )
     if observation.robot.parameter_names != robot.parameter_names:
-        raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
+        raise Mismatch(f"the observation is of another robot or other drive terms than '{robot.name}'")
 
 
 def _checked_loop(loop: ClosedLoop | None, method: str) -> ClosedLoop:
     """The loop that a method simulates, refused where it has no controller and the method needs one."""
     if loop is not None and not isinstance(loop, ClosedLoop):
-        raise DataError(f"loop is a dynid.ClosedLoop(controller=...), got {loop!r:.60}")
+        raise InvalidType(f"loop is a dynid.ClosedLoop(controller=...), got {loop!r:.60}", "loop")
     loop = loop or ClosedLoop()
     if loop.controller is None and method not in UNCONTROLLED:
-        raise DataError(
+        raise MissingArgument(
             f"method '{method}' simulates the closed loop: give the controller that made the recording, "
-            "loop=ClosedLoop(controller=...)"
+            f"a ClosedLoop for {keyword('loop')}"
         )
     return loop
 
@@ -288,9 +294,9 @@ def estimate_from(
     started = time.perf_counter()
     chosen = method_options(method, options, **keywords)
     if method in CLOSED_LOOP:
-        raise DataError(f"method '{method}' simulates the closed loop and needs an experiment")
+        raise MissingArgument(f"method '{method}' simulates the closed loop and needs an experiment", "experiment")
     if method == "auto":
-        raise DataError("method 'auto' needs the robot: use identify(robot, observation)")
+        raise MissingArgument("method 'auto' needs the robot: use identify(robot, observation)")
     given = _given_bodies(observation.robot, chosen)
     if not observation.readable:
         check_factors_suffice(method, chosen)
@@ -341,7 +347,7 @@ def estimate_closed_loop(
     started = time.perf_counter()
     chosen = method_options(method, options, **keywords)
     if method not in CLOSED_LOOP:
-        raise DataError(f"method '{method}' does not simulate; {', '.join(CLOSED_LOOP)} do")
+        raise NotApplicable(f"method '{method}' does not simulate; {', '.join(CLOSED_LOOP)} do", "method")
     with one_blas_thread():
         solution, observation = CLOSED_LOOP[method](experiment, chosen, progress)
         assumed: NoiseModel = noise_model if method in TORQUE_FITS else "white"

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import noise_floor, wls
 from dynid.identification.estimators.solution import Solution, solve_factor
@@ -91,7 +91,9 @@ def identify_repetitions(
     mean = replace(recording, runs=(found.mean,))
     seen = observe(robot, mean, signals=settings, channels=channels if channels is not None else "torque")
     if any(c not in robot.coordinates for c in seen.base.channels):
-        raise DataError("repetitions show the noise of joint torques; the wrench of a base cannot be fitted with them")
+        raise NotApplicable(
+            "repetitions show the noise of joint torques; the wrench of a base cannot be fitted with them"
+        )
     tables = [_rows(seen, run) for run in found.runs]
     noise = _noise(seen, tables)
     beta, inverse = solve_factor(seen.stacked(1.0 / noise), seen.base)

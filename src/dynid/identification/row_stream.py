@@ -32,7 +32,7 @@ from scipy.linalg import cython_lapack
 from dynid.dynamics.batch import as_batch, thread_count
 from dynid.dynamics.functions import regressor
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError, DynidError
+from dynid.errors import ConflictingArguments, DynidError, NotApplicable, UnknownName, keyword, named
 from dynid.identification.loads import measured, state
 from dynid.identification.stops import moving_joints
 from dynid.parameters.base import BaseParameters, random_states
@@ -339,21 +339,32 @@ def check_device(robot: Robot, device: str | None, client: Any = None) -> None:
     if device is None:
         return
     if client is not None:
-        raise DataError("device= folds in this process and client= on the workers of a cluster: give one")
+        raise ConflictingArguments(
+            f"{keyword('device')} folds in this process and {keyword('client')} on the workers of a cluster: give one"
+        )
     custom = [term.name for term in robot.drives if term.function is not None]
     has = "closed loops" if robot.loops else f"a base that is {robot.base}" if robot.base != "fixed" else ""
     has = has or (f"the custom drive term '{custom[0]}'" if custom else "")
     if has:
-        raise DataError(f"robot '{robot.name}' has {has}, which device= does not support: fold without it")
+        raise NotApplicable(
+            f"robot '{robot.name}' has {has}, which {keyword('device')} does not support: fold without it"
+        )
     try:
         import torch
     except ImportError:
-        raise DynidError("device= needs PyTorch: pip install 'dynid[gpu]'") from None
+        raise DynidError(
+            f"{keyword('device')} needs PyTorch: pip install 'dynid[gpu]'", code="missing_package"
+        ) from None
     name, _, number = device.partition(":") if isinstance(device, str) else ("", "", "")
     if name not in ("cuda", "cpu") or (number and whole_number(number) is None):
-        raise DataError(f"device {device!r:.40} is unknown: use 'cuda', 'cuda:1' for a second graphics card, or 'cpu'")
+        raise UnknownName(
+            f"device {device!r:.40} is unknown: use 'cuda', 'cuda:1' for a second graphics card, or 'cpu'", "device"
+        )
     if name == "cuda" and int(number or 0) >= torch.cuda.device_count():
-        raise DynidError(f"device '{device}' is not there: PyTorch {torch.__version__} finds no such graphics card")
+        raise DynidError(
+            f"{named('device')} '{device}' is not there: PyTorch {torch.__version__} finds no such graphics card",
+            code="unknown_name",
+        )
 
 
 class DeviceRows(SegmentRows):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, UnknownName
 from dynid.identification.loads import check_run
 from dynid.identification.observation import Observation, fold, observe_motions
 from dynid.markup import HtmlFrame
@@ -110,7 +110,7 @@ class SensorSets(HtmlFrame):
         for one in self.sets:
             if one.name == name:
                 return one
-        raise DataError(f"no set of sensors '{name}', the sets are {', '.join(x.name for x in self.sets)}")
+        raise UnknownName(f"no set of sensors '{name}', the sets are {', '.join(x.name for x in self.sets)}", "name")
 
     @property
     def counts(self) -> dict[str, int]:
@@ -182,7 +182,7 @@ def sensor_sets(
     """
     chosen = dict(_usual(robot) if sets is None else sets)
     if not chosen:
-        raise DataError("sets is empty: give at least one set of sensors")
+        raise MissingArgument("sets is empty: give at least one set of sensors", "sets")
     found = [SensorSet(name, base_parameters(robot, channels=x, method=method)) for name, x in chosen.items()]
     if recording is not None:
         union = [c for c in robot.channels if any(c in x.channels for x in found)]

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, DynidError, did_you_mean
+from dynid.errors import ConflictingArguments, DataError, DynidError, Mismatch, TooFew, UnknownName, did_you_mean, named
 from dynid.feasibility.cone import Block
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.covariance import constrained_covariance
@@ -136,7 +136,7 @@ def shared_parameters(robots: Sequence[Robot], marks: Sequence[str], shared: Pat
     everything = [(p.name, p.label, p.inertial) for robot in robots for p in robot.layout]
     for pattern in yes + no:
         if not any(_matches(pattern, *p) for p in everything):
-            raise DataError(f"no parameter matches '{pattern}'")
+            raise UnknownName(f"no parameter matches '{pattern}'", "pattern")
     place: dict[str, int] = {}
     labels: list[str] = []
     columns = []
@@ -169,7 +169,7 @@ def union_base(union: Union, bases: Sequence[BaseParameters]) -> UnionBase:
     singular = np.linalg.svd(unit, compute_uv=False)
     kept = independent_columns(unit, [j for j in dict.fromkeys(scan) if seen[j]], singular)
     if not kept:
-        raise DynidError("the structural rank of the models together is not clear")
+        raise DynidError("the structural rank of the models together is not clear", code="not_identifiable")
     found = np.linalg.lstsq(unit[:, kept], unit, rcond=None)[0] * norms / norms[kept][:, None]
     matrix = np.where(np.abs(found) < _WEIGHT, 0.0, found)
     matrix[:, kept] = np.eye(len(kept))
@@ -283,14 +283,14 @@ class SharedEstimate(HtmlFrame):
         i, j = self._index(first), self._index(second)
         one, other = self.estimates[i].base, self.estimates[j].base
         if one.kept != other.kept or one.channels != other.channels or one.matrix.shape != other.matrix.shape:
-            raise DataError(f"models '{first}' and '{second}' have different base parameters, which have no difference")
+            raise Mismatch(f"models '{first}' and '{second}' have different base parameters, which have no difference")
         change = self.maps[i] - self.maps[j]
         variance = np.einsum("ij,jk,ik->i", change, self.covariance, change)
         return self.estimates[i].beta - self.estimates[j].beta, np.sqrt(np.maximum(variance, 0.0))
 
     def _index(self, label: str) -> int:
         if label not in self.labels:
-            raise DataError(f"no model has the label '{label}', the labels are {', '.join(self.labels)}")
+            raise UnknownName(f"no model has the label '{label}', the labels are {', '.join(self.labels)}", "label")
         return self.labels.index(label)
 
     def to_frame(self) -> pl.DataFrame:
@@ -391,12 +391,14 @@ def identify_shared(
     """
     started = time.perf_counter()
     if len(models) < 2:
-        raise DataError(f"parameters are shared between two models or more, got {len(models)}")
+        raise TooFew(f"parameters are shared between two models or more, got {len(models)}", "models")
     if method not in METHODS:
-        raise DataError(f"method '{method}' is unknown here: use {', '.join(METHODS)}{did_you_mean(method, METHODS)}")
+        raise UnknownName(
+            f"{named('method')} '{method}' is unknown here: use {', '.join(METHODS)}{did_you_mean(method, METHODS)}"
+        )
     marks = tuple(str(k + 1) for k in range(len(models))) if labels is None else tuple(labels)
     if len(set(marks)) != len(models) or len(marks) != len(models):
-        raise DataError(f"{len(models)} models need as many different labels, got {', '.join(marks)}")
+        raise Mismatch(f"{len(models)} models need as many different labels, got {', '.join(marks)}", "labels")
     seen = [_observed(robot, data, signals, channels) for robot, data in models]
     union = shared_parameters([robot for robot, _ in models], marks, shared, own)
     base = union_base(union, [o.base for o in seen])
@@ -467,9 +469,11 @@ def _observed(
     if not isinstance(data, Observation):
         return observe(robot, data, signals=signals, channels=channels)
     if signals is not None or channels is not None:
-        raise DataError("an observation has its signals and channels already; give them to observe")
+        raise ConflictingArguments(
+            "an observation has its signals and channels already; give them to observe", "signals"
+        )
     if data.robot.parameter_names != robot.parameter_names:
-        raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
+        raise Mismatch(f"the observation is of another robot or other drive terms than '{robot.name}'")
     return data
 
 
@@ -493,7 +497,8 @@ def _solved(factor: Array, base: UnionBase) -> tuple[Array, Array]:
         share = np.abs(vt[weak]).max(axis=0)
         names = [base.names[i] for i in np.argsort(-share) if share[i] > 0.1]
         raise DynidError(
-            f"these motions do not excite all base parameters; not identifiable from them: {', '.join(names[:6])}"
+            f"these motions do not excite all base parameters; not identifiable from them: {', '.join(names[:6])}",
+            code="not_identifiable",
         )
     q, t = scipy.linalg.qr(r, mode="economic")
     beta = scipy.linalg.solve_triangular(t, q.T @ z)

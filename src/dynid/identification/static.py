@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, DataError, InvalidValue, Mismatch, MissingData, NotIdentifiable
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import WlsOptions, joint_noise, wls
 from dynid.identification.estimators.options import check_at_least_one
@@ -112,14 +112,17 @@ class StaticParameters:
             If the robots differ, or if a combination is not identifiable from the channels of `base`.
         """
         if base.robot.parameter_names != self.robot.parameter_names:
-            raise DataError(f"the static parameters are of another robot or other drive terms than '{base.robot.name}'")
+            raise Mismatch(
+                f"the static parameters are of another robot or other drive terms than '{base.robot.name}'", "static"
+            )
         T = self.base.matrix[:, list(base.kept)]
         left = np.abs(T @ base.matrix - self.base.matrix).max(axis=1)
         lost = np.flatnonzero(left > _SAME * np.abs(self.base.matrix).max(axis=1))
         if lost.size:
-            raise DataError(
+            raise Mismatch(
                 f"'{self.base.names[lost[0]]}' was identified at rest but is not identifiable from the channels "
-                f"{', '.join(base.channels)}; identify the motion from the same channels or more"
+                f"{', '.join(base.channels)}; identify the motion from the same channels or more",
+                "channels",
             )
         return np.asarray(T)
 
@@ -153,9 +156,9 @@ def pressure_wrench(point: ArrayLike, weight: float, height: float = 0.0) -> Arr
     points = np.atleast_2d(np.asarray(point, dtype=float))
     points = checked(points, (len(points), 2), "centres of pressure", DataError)
     if not weight > 0:
-        raise DataError(f"the weight must be a positive number of newtons, got {weight}")
+        raise InvalidValue(f"the weight must be a positive number of newtons, got {weight}", "weight")
     if not np.isfinite(height):
-        raise DataError("the height of the ground is not finite")
+        raise InvalidValue("the height of the ground is not finite", "height")
     out = np.zeros((len(points), 6))
     out[:, 2], out[:, 3], out[:, 4] = weight, weight * points[:, 1], -weight * points[:, 0]
     return out
@@ -201,7 +204,7 @@ def static_parameters(
         If the recording has no interval at rest, or if nothing is identifiable from it.
     """
     if not max_velocity > 0 or not hold >= 0:
-        raise DataError("max_velocity must be positive and hold not negative")
+        raise InvalidValue("max_velocity must be positive and hold not negative", "max_velocity")
     options = WlsOptions(iterations=iterations)
     settings = signals or Signals()
     chosen = channels if channels is not None else default_channels(robot, recording)
@@ -211,7 +214,9 @@ def static_parameters(
         check_run(robot, run, base.channels)
         intervals += _at_rest(prepare(run, settings), max_velocity, hold)
     if not intervals:
-        raise DataError(f"the recording is never at rest: no {hold:g} s below {max_velocity:g} rad/s or m/s")
+        raise MissingData(
+            f"the recording is never at rest: no {hold:g} s below {max_velocity:g} rad/s or m/s", "max_velocity"
+        )
     with one_blas_thread():
         observation = _observe_at_rest(base, intervals, settings)
         identifiable = _identifiable(observation)
@@ -274,9 +279,11 @@ def identify_in_steps(
     check_at_least_one("iterations", iterations)
     if isinstance(motion, Observation):
         if signals is not None or channels is not None:
-            raise DataError("an observation has its signals and channels already; give them to observe")
+            raise ConflictingArguments(
+                "an observation has its signals and channels already; give them to observe", "signals"
+            )
         if motion.robot.parameter_names != robot.parameter_names:
-            raise DataError(f"the observation is of another robot or other drive terms than '{robot.name}'")
+            raise Mismatch(f"the observation is of another robot or other drive terms than '{robot.name}'")
         observation = motion
     else:
         observation = observe(robot, motion, signals=signals, channels=channels or static.base.channels)
@@ -315,7 +322,9 @@ def _held(factor: Array, T: Array, static: StaticParameters, base: BaseParameter
     singular = np.linalg.svd(rows[:, :-1] / np.where(norms > 0, norms, 1.0), compute_uv=False)
     if free.shape[1] and (len(singular) < free.shape[1] or singular[-1] <= 1e-12 * singular[0]):
         names = [base.names[i] for i in np.argsort(-np.abs(free / size[:, None]).max(axis=1))[:6]]
-        raise DataError(f"this motion does not excite all that the postures leave free, such as {', '.join(names)}")
+        raise NotIdentifiable(
+            f"this motion does not excite all that the postures leave free, such as {', '.join(names)}"
+        )
     solve = np.linalg.pinv(rows[:, :-1])
     beta = pinned @ static.beta + free @ (solve @ rows[:, -1])
     carry = pinned - free @ (solve @ (R @ pinned))
@@ -373,7 +382,9 @@ def _identifiable(observation: Observation) -> BaseParameters:
     if len(kept) == base.count:
         return base
     if not kept:
-        raise DataError("nothing is identifiable from these postures: no weight acts on the chosen channels")
+        raise NotIdentifiable(
+            "nothing is identifiable from these postures: no weight acts on the chosen channels", "channels"
+        )
     rest = [i for i in range(base.count) if i not in kept]
     weights = np.linalg.lstsq(W[:, kept], W[:, rest], rcond=None)[0]
     weights[np.abs(weights) < _ROUNDING] = 0.0

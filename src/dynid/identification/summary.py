@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingData, UnknownName
 from dynid.markup import html_table
 from dynid.patterns import matching_names
 from dynid.plotting.points import Interval, draw_intervals
@@ -191,7 +191,7 @@ def draw_estimate(
         for pattern in [parameters] if isinstance(parameters, str) else parameters:
             found = matching_names(pattern, names)
             if not found:
-                raise DataError(f"no base parameter matches '{pattern}', such as '{names[0]}'")
+                raise UnknownName(f"no base parameter matches '{pattern}', such as '{names[0]}'", "pattern")
             chosen |= {names.index(name) for name in found}
     bounds, prior = estimate.confidence_intervals(level), base.values()
     if largest is not None:
@@ -200,7 +200,7 @@ def draw_estimate(
             moved = np.nan_to_num(np.abs(estimate.beta - prior) / estimate.std)
         chosen = set(sorted(chosen, key=lambda k: -moved[k])[:largest])
     if not chosen:
-        raise DataError("no parameter is left to be drawn")
+        raise MissingData("no parameter is left to be drawn")
     grouped = [np.count_nonzero(row) > 1 for row in base.matrix]
     shown = [labels[j] + ("R" if more else "") for j, more in zip(base.kept, grouped, strict=True)]
     return draw_intervals(
@@ -224,7 +224,7 @@ def draw_validation(
 ) -> NDArray[Any]:
     """As `Validation.plot`."""
     if band is not None and not (np.isfinite(band) and band > 0):
-        raise DataError(f"the band is a positive share of the range of the torque, not {band!r:.60}")
+        raise InvalidValue(f"the band is a positive share of the range of the torque, not {band!r:.60}", "band")
     pairs = [
         Pair(
             validation.channels[k],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingData, NotApplicable, TooFew
 from dynid.identification.data_sets import cleaned_chunk, needed_signals, observe_dataset
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
@@ -230,7 +230,7 @@ def validate(
             when[block.channel].append(clock + motion.t[block.index] - motion.t[0])
         clock += float(motion.t[-1] - motion.t[0])
     if not any(measured):
-        raise DataError("no joint moves faster than min_velocity in this recording")
+        raise MissingData("no joint moves faster than min_velocity in this recording", "min_velocity")
     joined = ([np.concatenate([*x, np.zeros(0)]) for x in rows] for rows in (measured, predicted, when))
     found = validation_of(base.robot, base.channels, *joined)
     return replace(found, repeated=repeated_motion(estimate, motions))
@@ -329,7 +329,7 @@ def cross_validate(
         If `folds` is less than two or more than the partitions of a data set, or as `identify` does.
     """
     if folds < 2:
-        raise DataError(f"cross-validation needs at least two folds, got {folds}")
+        raise InvalidValue(f"cross-validation needs at least two folds, got {folds}", "folds")
     if isinstance(recording, DataSet):
         return cross_validate_dataset(
             robot,
@@ -479,7 +479,7 @@ def sum_partition(
                     new = (y[:room], predicted[:room], motion.t[block.index[:room]] - start)
                     shown[k] = tuple(np.concatenate([a, b]) for a, b in zip(shown[k], new, strict=True))  # type: ignore[assignment]
     if not used:
-        raise DataError("has no run that is long enough to be filtered")
+        raise TooFew("has no run that is long enough to be filtered")
     return PartitionErrors(total, shown, seconds, [] if sampler is None else sampler.runs)
 
 
@@ -524,7 +524,7 @@ def validate_dataset(
                 mine.append((torque, found, clock + when))
         clock += one.seconds
     if not np.any(total.rows):
-        raise DataError(f"no joint moves faster than min_velocity in {dataset.source}")
+        raise MissingData(f"no joint moves faster than min_velocity in {dataset.source}", "min_velocity")
     checked, empty = total.rows > 0, np.zeros(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         rmse = np.where(checked, np.sqrt(total.error / np.maximum(total.rows, 1)), np.nan)
@@ -572,12 +572,14 @@ def cross_validate_dataset(
     """
     count = len(dataset.partitions)
     if count < folds:
-        raise DataError(f"{folds} folds need as many partitions, and {dataset.source} has {count}")
+        raise TooFew(f"{folds} folds need as many partitions, and {dataset.source} has {count}", "folds")
     edges = (np.arange(folds + 1) * count) // folds
     groups = [replace(dataset, partitions=dataset.partitions[a:b]) for a, b in pairwise(edges)]
     chosen = method_options(method, options, **keywords)
     if method in CLOSED_LOOP:
-        raise DataError(f"method '{method}' simulates the closed loop and needs the recording, not a data set")
+        raise NotApplicable(
+            f"method '{method}' simulates the closed loop and needs the recording, not a data set", "method"
+        )
     if method == "auto":
         out: list[Validation] = []
         for a, b in pairwise(edges):

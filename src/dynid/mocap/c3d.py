@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, MissingData, Unsupported, WrongFormat
 from dynid.recording.files import read_bytes
 
 __all__ = ["C3D", "read_c3d"]
@@ -53,14 +53,14 @@ class C3D:
     def need(self, group: str, name: str, why: str) -> Any:
         value = self.get(group, name)
         if value is None:
-            raise DataError(f"{self.file} has no parameter {group}:{name}, which {why}")
+            raise MissingData(f"{self.file} has no parameter {group}:{name}, which {why}")
         return value
 
     def numbers(self, group: str, name: str, why: str) -> Array:
         """A parameter of finite numbers."""
         value = self.need(group, name, why)
         if isinstance(value, list) or not np.all(np.isfinite(value)):
-            raise DataError(f"{self.file}: the parameter {group}:{name} holds something else than numbers")
+            raise DamagedFile(f"the parameter {group}:{name} holds something else than numbers", where=self.file)
         return np.asarray(value, dtype=float)
 
     def texts(self, group: str, name: str) -> list[str]:
@@ -76,13 +76,13 @@ def read_c3d(path: Path) -> C3D:
     """Read a C3D file: integers or floats, of Intel, DEC and MIPS processors."""
     raw = read_bytes(path)
     if len(raw) < _BLOCK or raw[1] != 0x50:
-        raise DataError(f"{path.name} is no C3D file: it does not start with the mark of one")
+        raise WrongFormat(f"{path.name} is no C3D file: it does not start with the mark of one")
     start = _BLOCK * (max(raw[0], 1) - 1)
     if len(raw) < start + 4:
-        raise DataError(f"{path.name} is cut off before its parameters")
+        raise DamagedFile(f"{path.name} is cut off before its parameters")
     processor = raw[start + 3]
     if processor not in (_INTEL, _DEC, _MIPS):
-        raise DataError(f"{path.name} was written by processor type {processor}, known are 84, 85 and 86")
+        raise Unsupported(f"{path.name} was written by processor type {processor}, known are 84, 85 and 86")
     numbers = _Numbers(raw, processor)
     parameters = _parameters(numbers, start, path.name)
     return _data(numbers, parameters, path.name)
@@ -140,12 +140,12 @@ def _parameters(numbers: _Numbers, start: int, file: str) -> Parameters:
                 raise ValueError
             at += step
     except (struct.error, ValueError, IndexError):
-        raise DataError(f"{file} is damaged or cut off in its parameters, near byte {at}") from None
+        raise DamagedFile(f"{file} is damaged or cut off in its parameters, near byte {at}") from None
     out: Parameters = {name: {} for name in groups.values()}
     for number, name, value in found:
         out.setdefault(groups.get(number, f"GROUP{number}"), {})[name] = value
     if "POINT" not in out:
-        raise DataError(f"{file} has no group of parameters POINT: it is damaged or no C3D file")
+        raise DamagedFile(f"{file} has no group of parameters POINT: it is damaged or no C3D file")
     return out
 
 
@@ -186,19 +186,19 @@ def _data(numbers: _Numbers, parameters: Parameters, file: str) -> C3D:
     points, measurements, subsamples = word(2), word(4), max(word(18), 1)
     start = _BLOCK * (int(_number(parameters, "POINT", "DATA_START", word(16))) - 1)
     if start < _BLOCK:
-        raise DataError(f"{file} is damaged: its data cannot start at byte {start}")
+        raise DamagedFile(f"{file} is damaged: its data cannot start at byte {start}")
     if not (np.isfinite(rate) and rate > 0):
-        raise DataError(f"{file} has the frame rate {rate:g} Hz: it must be positive")
+        raise DamagedFile(f"{file} has the frame rate {rate:g} Hz: it must be positive")
     if points == 0 and measurements == 0:
-        raise DataError(f"{file} holds neither points nor analog channels")
+        raise MissingData(f"{file} holds neither points nor analog channels")
     size = 2 if scale > 0 else 4
     width = 4 * points + measurements
     there = max(len(raw) - start, 0) // (size * width)
     first, frames = _frames(numbers, parameters, raw[start:], size * width)
     if frames < 1:
-        raise DataError(f"{file} holds no frames")
+        raise MissingData(f"{file} holds no frames")
     if there < frames:
-        raise DataError(f"{file} is cut off: it announces {frames} frames and holds {there}")
+        raise DamagedFile(f"{file} is cut off: it announces {frames} frames and holds {there}")
     unsigned = str((parameters.get("ANALOG", {}).get("FORMAT") or [""])[0]).upper() == "UNSIGNED"
     read = numbers.floats if size == 4 else numbers.integers
     table = read(start, frames * width).reshape(frames, width)
@@ -274,7 +274,7 @@ def _scaled(parameters: Parameters, analog: Array, unsigned: bool, file: str) ->
             k += 1
         values = np.concatenate(parts) if parts else np.full(channels, otherwise)
         if len(values) < channels:
-            raise DataError(f"{file} has {channels} analog channels and {len(values)} entries in ANALOG:{name}")
+            raise DamagedFile(f"{file} has {channels} analog channels and {len(values)} entries in ANALOG:{name}")
         return np.asarray(values[:channels], dtype=float)
 
     if not channels:

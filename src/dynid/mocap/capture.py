@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    Duplicate,
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    NotApplicable,
+    TooFew,
+    UnknownName,
+    keyword,
+    named,
+)
 from dynid.mocap.plate import Plate
 from dynid.mocap.resample import resample
 from dynid.recording.recording import Recording, Run
@@ -36,7 +48,7 @@ class Channels:
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.names:
-            raise DataError(f"no channel '{name}', there are {', '.join(self.names) or 'none'}")
+            raise UnknownName(f"no channel '{name}', there are {', '.join(self.names) or 'none'}", "name")
         return np.asarray(self.values[:, self.names.index(name)])
 
     @property
@@ -83,14 +95,16 @@ class Capture:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.rate) and self.rate > 0):
-            raise DataError(f"capture '{self.name}': the rate must be positive, got {self.rate:g}")
+            raise InvalidValue(f"the rate must be positive, got {self.rate:g}", "rate", where=f"capture '{self.name}'")
         positions = np.ascontiguousarray(self.positions, dtype=float)
         if positions.ndim != 3 or positions.shape[1:] != (len(self.markers), 3):
-            raise DataError(
-                f"capture '{self.name}': positions have shape {positions.shape}, expected (N, {len(self.markers)}, 3)"
+            raise InvalidShape(
+                f"positions have shape {positions.shape}, expected (N, {len(self.markers)}, 3)",
+                "positions",
+                where=f"capture '{self.name}'",
             )
         if len(set(self.markers)) != len(self.markers):
-            raise DataError(f"capture '{self.name}' has two markers of one name")
+            raise Duplicate(f"capture '{self.name}' has two markers of one name", "markers")
         # A marker of which one coordinate is missing was not seen.
         positions = np.where(np.isfinite(positions).all(axis=2, keepdims=True), positions, np.nan)
         object.__setattr__(self, "positions", positions)
@@ -108,7 +122,9 @@ class Capture:
     def marker_index(self, marker: str) -> int:
         """Index of a marker by name."""
         if marker not in self.markers:
-            raise DataError(f"capture '{self.name}' has no marker '{marker}', it has {', '.join(self.markers)}")
+            raise UnknownName(
+                f"capture '{self.name}' has no marker '{marker}', it has {', '.join(self.markers)}", "marker"
+            )
         return self.markers.index(marker)
 
     def with_markers(self, positions: Mapping[str, ArrayLike]) -> Capture:
@@ -120,7 +136,7 @@ class Capture:
         """The trial with the plates of another file of the same trial; the `start` of both files aligns the clocks."""
         late = self.start - other.start
         if late < -0.5 / self.rate:
-            raise DataError(f"the plates of '{other.name}' start {-late:.4g} s after the cameras of '{self.name}'")
+            raise Mismatch(f"the plates of '{other.name}' start {-late:.4g} s after the cameras of '{self.name}'")
         plates = []
         for plate in other.plates:
             times = np.arange(max(late, 0.0), float(plate.t[-1]) + 1e-9, 1.0 / plate.rate)
@@ -145,10 +161,10 @@ class Capture:
             Force (N) and moment (N m); nan at times that no plate covers.
         """
         if not self.plates:
-            raise DataError(f"capture '{self.name}' has no force plate")
+            raise MissingData(f"capture '{self.name}' has no force plate")
         at = self.t if times is None else np.asarray(times, dtype=float)
         if not len(at):
-            raise DataError(f"capture '{self.name}' has no camera frames: give times=")
+            raise MissingArgument(f"capture '{self.name}' has no camera frames: give {keyword('times')}")
         return np.asarray(sum(plate.at(at + delay) for plate in self.plates))
 
     def resampled(self, rate: float, delay: float = 0.0) -> Capture:
@@ -169,17 +185,19 @@ class Capture:
             The resampled trial.
         """
         if not rate > 0:
-            raise DataError(f"rate must be positive, got {rate:g}")
+            raise InvalidValue(f"{named('rate')} must be positive, got {rate:g}")
         ends = [(0.0, float(self.t[-1]))] if len(self.t) else []
         ends += [(-delay, float(p.t[-1]) - delay) for p in self.plates]
         if len(self.analogs.values):
             ends.append((-delay, float(self.analogs.t[-1]) - delay))
         if not ends:
-            raise DataError(f"capture '{self.name}' is empty")
+            raise MissingData(f"capture '{self.name}' is empty")
         start, stop = max(x for x, _ in ends), min(x for _, x in ends)
         count = int(np.floor((stop - start) * rate + 1e-6)) + 1
         if count < 2:
-            raise DataError(f"capture '{self.name}': cameras and plates share less than two samples at {rate:g} Hz")
+            raise TooFew(
+                f"cameras and plates share less than two samples at {rate:g} Hz", "rate", where=f"capture '{self.name}'"
+            )
         times = start + np.arange(count) / rate
 
         def channels(old: Channels, shift: float) -> Channels:
@@ -268,11 +286,11 @@ class Capture:
     def recording(self, robot: Robot) -> Recording:
         """Coordinates of a motion file as a recording of a robot with fixed base, matched by joint names."""
         if robot.base == "floating":
-            raise DataError(f"robot '{robot.name}' has a floating base: its motion comes from inverse_kinematics")
+            raise NotApplicable(f"robot '{robot.name}' has a floating base: its motion comes from inverse_kinematics")
         missing = [name for name in robot.coordinates if name not in self.coordinates.names]
         if missing:
             there = ", ".join(self.coordinates.names) or "none"
-            raise DataError(f"capture '{self.name}' has no coordinate '{missing[0]}', it has {there}")
+            raise MissingData(f"capture '{self.name}' has no coordinate '{missing[0]}', it has {there}")
         q = np.column_stack([self.coordinates[name] for name in robot.coordinates])
         return Recording(robot.coordinates, (Run(self.coordinates.t, q, name=self.name),))
 

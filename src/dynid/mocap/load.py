@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName, WrongFormat, keyword, named
 from dynid.mocap.c3d import C3D, read_c3d
 from dynid.mocap.capture import Capture, Channels, unique_names
 from dynid.mocap.opensim import read_storage, read_trc
@@ -68,11 +68,11 @@ def load_capture(
     """
     path = Path(path)
     if up not in _UP:
-        raise DataError(f"up '{up}' is unknown: use x, y or z")
+        raise UnknownName(f"up '{up}' is unknown: use x, y or z", "up")
     if plates not in ("reaction", "action", "none"):
-        raise DataError(f"plates '{plates}' is unknown: use reaction, action or none")
+        raise UnknownName(f"plates '{plates}' is unknown: use reaction, action or none", "plates")
     if unit is not None and unit not in LENGTHS:
-        raise DataError(f"unit '{unit}' is unknown: use {', '.join(LENGTHS)}")
+        raise UnknownName(f"{named('unit')} '{unit}' is unknown: use {', '.join(LENGTHS)}")
     kind = kind_of(path)
     if kind == ".c3d":
         capture = _of_c3d(read_c3d(path), stem_of(path), unit, plates)
@@ -81,7 +81,7 @@ def load_capture(
     elif kind in (".mot", ".sto"):
         capture = read_storage(path, translations)
     else:
-        raise DataError(f"{path.name}: ending '{kind}' is unknown, known are .c3d, .trc, .mot and .sto")
+        raise WrongFormat(f"ending '{kind}' is unknown, known are .c3d, .trc, .mot and .sto", where=path.name)
     return capture if up == "z" else _turned(capture, np.round(_UP[up]))
 
 
@@ -115,7 +115,9 @@ def _length(c3d: C3D, unit: str | None) -> float:
         given = c3d.need("POINT", "UNITS", "tells the unit of length: give unit=")
         unit = str(given[0]).strip().lower()
     if unit not in LENGTHS:
-        raise DataError(f"{c3d.file} has the unit '{unit}' in POINT:UNITS: give unit= as one of {', '.join(LENGTHS)}")
+        raise UnknownName(
+            f"{c3d.file} has the unit '{unit}' in POINT:UNITS: give {keyword('unit')} as one of {', '.join(LENGTHS)}"
+        )
     return LENGTHS[unit]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, MissingData, named
 from dynid.mocap.capture import Capture
 from dynid.mocap.marker_kinematics import inverse_kinematics
 from dynid.mocap.marker_model import Attachments, MarkerModel, checked_attachments
@@ -88,16 +88,16 @@ def calibrate_markers(
     """
     places = checked_attachments(attachments)
     if not noise > 0 or frames < 1:
-        raise DataError("noise must be positive and frames at least 1")
+        raise InvalidValue(f"{named('noise')} must be positive and frames at least 1")
     target = markers.positions[:, [markers.marker_index(name) for name in places]]
     unseen = [name for name, x in zip(places, target.swapaxes(0, 1), strict=True) if not np.isfinite(x).any()]
     if unseen:
-        raise DataError(f"marker '{unseen[0]}' is never visible in '{markers.name}'")
+        raise MissingData(f"marker '{unseen[0]}' is never visible in '{markers.name}'")
     model = MarkerModel(robot, places)
     if q is not None:
         poses = np.atleast_2d(np.asarray(q, dtype=float))
         if poses.shape[1] != robot.nq or len(poses) not in (1, len(target)):
-            raise DataError(f"q has shape {np.shape(q)}, expected ({robot.nq},) or ({len(target)}, {robot.nq})")
+            raise InvalidShape(f"q has shape {np.shape(q)}, expected ({robot.nq},) or ({len(target)}, {robot.nq})")
         poses = np.broadcast_to(poses, (len(target), robot.nq))
         return _known_pose(model, places, target, poses)
     prior = np.array([_std_of(prior_std, name) for name in places])
@@ -110,7 +110,7 @@ def calibrate_markers(
 def _std_of(prior_std: float | Mapping[str, float], name: str) -> float:
     value = float(prior_std.get(name, 0.02)) if isinstance(prior_std, Mapping) else float(prior_std)
     if not value >= 0:
-        raise DataError(f"prior_std of marker '{name}' must not be negative, got {value:g}")
+        raise InvalidValue(f"prior_std of marker '{name}' must not be negative, got {value:g}", "prior_std")
     return value
 
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    UnknownName,
+    named,
+)
 from dynid.markup import HtmlFrame
 from dynid.mocap.capture import Capture
 from dynid.mocap.marker_model import Attachments, MarkerModel, checked_attachments
@@ -81,7 +89,7 @@ class InverseKinematics(HtmlFrame):
         determined = np.sum((self.unit_std > 0) & np.isfinite(self.unit_std))
         left = 3 * np.isfinite(self.residuals).sum() - determined
         if left <= 0:
-            raise DataError("too few markers to estimate their noise: give it in m")
+            raise MissingArgument("too few markers to estimate their noise: give it in m", "noise")
         return float(np.sqrt(squares / left))
 
     def std(self, noise: float | None = None) -> Array:
@@ -124,15 +132,15 @@ class InverseKinematics(HtmlFrame):
         if plates is None:
             return Recording(self.robot.coordinates, (run,))
         if not plates.plates:
-            raise DataError(f"capture '{plates.name}' has no force plate")
+            raise MissingData(f"capture '{plates.name}' has no force plate")
         names = [plate.name for plate in plates.plates]
         unknown = [name for name in feet or () if name not in names]
         if unknown:
-            raise DataError(f"feet names '{unknown[0]}', the plates are {', '.join(names)}")
+            raise UnknownName(f"feet names '{unknown[0]}', the plates are {', '.join(names)}", "feet")
         wrenches = {plate.name: plate.at(self.t + delay) for plate in plates.plates}
         good = np.flatnonzero(np.isfinite(sum(wrenches.values())[:, 0]))  # type: ignore[index]
         if len(good) < 2:
-            raise DataError(f"the plates of '{plates.name}' and the cameras share no time")
+            raise Mismatch(f"the plates of '{plates.name}' and the cameras share no time", "plates")
         rows = slice(int(good[0]), int(good[-1]) + 1)
         sensors = {name: WrenchSensor("world", "world", link=(feet or {}).get(name)) for name in names}
         cut = run.rows(rows.start, rows.stop)
@@ -223,13 +231,13 @@ def inverse_kinematics(
         If no attached marker is visible, or an option is invalid.
     """
     if limits not in ("bounds", "soft", "none"):
-        raise DataError(f"limits '{limits}' is unknown: use bounds, soft or none")
+        raise UnknownName(f"{named('limits')} '{limits}' is unknown: use bounds, soft or none")
     if reject is not None and not reject > 0:
-        raise DataError(f"reject must be a positive distance in m, got {reject:g}")
+        raise InvalidValue(f"reject must be a positive distance in m, got {reject:g}", "reject")
     places = checked_attachments(attachments)
     target = np.ascontiguousarray(markers.positions[:, [markers.marker_index(name) for name in places]])
     if not np.isfinite(target).any():
-        raise DataError(f"capture '{markers.name}' shows none of the attached markers")
+        raise MissingData(f"capture '{markers.name}' shows none of the attached markers")
     weight = _weights(places, weights)
     model = MarkerModel(robot, places)
     solver = _solver(model, limits, tolerance, max_iterations)
@@ -239,7 +247,7 @@ def inverse_kinematics(
     else:
         q = np.asarray(start, dtype=float)
         if q.shape != (robot.nq,) or not np.all(np.isfinite(q)):
-            raise DataError(f"start has shape {q.shape}, expected ({robot.nq},) finite numbers")
+            raise InvalidShape(f"{named('start')} has shape {q.shape}, expected ({robot.nq},) finite numbers")
         pose = solver.solve(_unit(robot, q), target[first], weight)
     track = _Track(solver, target, weight, reject, np.random.default_rng(seed))
     track.follow(first, pose)
@@ -259,10 +267,10 @@ def _solver(model: MarkerModel, limits: str, tolerance: float, max_iterations: i
 def _weights(places: Mapping[str, object], given: Mapping[str, float] | None) -> Array:
     unknown = [name for name in given or () if name not in places]
     if unknown:
-        raise DataError(f"weights names '{unknown[0]}', which is not attached")
+        raise UnknownName(f"weights names '{unknown[0]}', which is not attached", "weights")
     out = np.array([float((given or {}).get(name, 1.0)) for name in places])
     if not (np.all(np.isfinite(out)) and np.all(out >= 0) and out.any()):
-        raise DataError("weights must be finite, not negative, and not all zero")
+        raise InvalidValue("weights must be finite, not negative, and not all zero", "weights")
     return out
 
 
@@ -423,7 +431,7 @@ def _unit(robot: Robot, q: Array) -> Array:
         return q
     size = float(np.linalg.norm(q[3:7]))
     if size < 1e-6:
-        raise DataError("start has a quaternion of length zero")
+        raise InvalidValue(f"{named('start')} has a quaternion of length zero")
     out = q.copy()
     out[3:7] /= size
     return out

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, ModelError
+from dynid.errors import InvalidType, MissingArgument, ModelError
 from dynid.robot.model import Robot
 
 __all__ = ["Attachments", "MarkerModel", "checked_attachments"]
@@ -20,16 +20,20 @@ Attachments = Mapping[str, tuple[str, ArrayLike]]
 def checked_attachments(attachments: Attachments) -> dict[str, tuple[str, Array]]:
     """Marker to frame and position (3,), or a plain sentence on what is wrong."""
     if not attachments:
-        raise DataError("no marker is attached to the robot")
+        raise MissingArgument("no marker is attached to the robot", "attachments")
     out = {}
     for marker, given in attachments.items():
         try:
             frame, offset = given
             position = np.asarray(offset, dtype=float)
         except (TypeError, ValueError):
-            raise DataError(f"marker '{marker}' needs (link or frame, position of three numbers)") from None
+            raise InvalidType(
+                f"marker '{marker}' needs (link or frame, position of three numbers)", "attachments"
+            ) from None
         if not isinstance(frame, str) or position.shape != (3,) or not np.all(np.isfinite(position)):
-            raise DataError(f"marker '{marker}' needs (link or frame, position of three numbers), got {given!r:.80}")
+            raise InvalidType(
+                f"marker '{marker}' needs (link or frame, position of three numbers), got {given!r:.80}", "attachments"
+            )
         out[marker] = (frame, position)
     return out
 
@@ -75,7 +79,9 @@ class MarkerModel:
             if frame.name == name and frame.type in (self._pin.FrameType.BODY, self._pin.FrameType.OP_FRAME):
                 return int(frame.parentJoint), frame.placement.homogeneous
         known = ", ".join([x.name for x in self.robot.links] + [x.name for x in self.robot.frames])
-        raise ModelError(f"no link or frame named '{name}' to carry a marker, known: {known}")
+        raise ModelError(
+            f"no link or frame named '{name}' to carry a marker, known: {known}", "attachments", code="unknown_name"
+        )
 
     def set_offsets(self, offsets: Array) -> None:
         """Other positions (M, 3) of the markers in the frames that carry them."""

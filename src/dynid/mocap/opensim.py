@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, Duplicate, TooFew, UnknownName, WrongFormat, keyword
 from dynid.mocap.capture import Capture, Channels, unique_names
 from dynid.mocap.plate import Plate
 from dynid.mocap.platforms import LENGTHS
@@ -28,18 +28,18 @@ def read_trc(path: Path, unit: str | None) -> Capture:
     lines = _lines(path)
     heads = [k for k, line in enumerate(lines) if line.lstrip().lower().startswith("frame#")]
     if not heads or heads[0] < 2:
-        raise DataError(f"{path.name} is no TRC file: it has no line that starts with Frame#")
+        raise WrongFormat(f"{path.name} is no TRC file: it has no line that starts with Frame#")
     head = heads[0]
     settings = dict(zip(_cells(lines[head - 2]), _cells(lines[head - 1]), strict=False))
     names = [name for name in _cells(lines[head])[2:] if name]
     unit = unit or settings.get("Units", "")
     if unit not in LENGTHS:
-        raise DataError(f"{path.name} has the unit '{unit}': give unit= as one of {', '.join(LENGTHS)}")
+        raise UnknownName(f"{path.name} has the unit '{unit}': give {keyword('unit')} as one of {', '.join(LENGTHS)}")
     body = [line for line in lines[head + 2 :] if line.strip()]
     table = _numbers(body, 2 + 3 * len(names), path.name, head + 3)
     announced = settings.get("NumFrames", "")
     if (whole_number(announced) or 0) > len(table):
-        raise DataError(f"{path.name} is cut off: it announces {announced} frames and holds {len(table)}")
+        raise DamagedFile(f"{path.name} is cut off: it announces {announced} frames and holds {len(table)}")
     times = table[:, 1]
     positions = LENGTHS[unit] * table[:, 2:].reshape(len(table), len(names), 3)
     rate = _rate(times, path.name)
@@ -56,24 +56,24 @@ def read_storage(path: Path, translations: Sequence[str]) -> Capture:
     lines = _lines(path)
     ends = [k for k, line in enumerate(lines) if line.strip().lower() == "endheader"]
     if not ends or ends[0] + 1 >= len(lines):
-        raise DataError(f"{path.name} is no OpenSim file: it has no line endheader with columns after it")
+        raise WrongFormat(f"{path.name} is no OpenSim file: it has no line endheader with columns after it")
     pairs = [re.split(r"\s*[=\s]\s*", line.strip(), maxsplit=1) for line in lines[: ends[0]]]
     header = {pair[0].lower(): pair[1].lower() for pair in pairs if len(pair) == 2}
     names = _cells(lines[ends[0] + 1])
     if not names or names[0].lower() != "time":
-        raise DataError(f"{path.name}: the first column is '{names[0] if names else ''}', expected time")
+        raise WrongFormat(f"the first column is '{names[0] if names else ''}', expected time", where=path.name)
     body = [line for line in lines[ends[0] + 2 :] if line.strip()]
     table = _numbers(body, len(names), path.name, ends[0] + 3)
     announced = header.get("nrows", header.get("datarows", ""))
     if (whole_number(announced) or 0) > len(table):
-        raise DataError(f"{path.name} is cut off: it announces {announced} rows and holds {len(table)}")
+        raise DamagedFile(f"{path.name} is cut off: it announces {announced} rows and holds {len(table)}")
     bad = np.argwhere(~np.isfinite(table))
     if len(bad):
-        raise DataError(f"{path.name}: column '{names[bad[0][1]]}' is no number in row {bad[0][0] + 1}")
+        raise DamagedFile(f"column '{names[bad[0][1]]}' is no number in row {bad[0][0] + 1}", where=path.name)
     start, rate, table = _even(table, path.name)
     columns = dict(zip(names[1:], table.T, strict=True))
     if len(columns) != len(names) - 1:
-        raise DataError(f"{path.name} has two columns of one name")
+        raise Duplicate(f"{path.name} has two columns of one name")
     plates, used = _plates(columns, rate)
     coordinates, units = {}, []
     paths = any(name.endswith("/value") for name in columns)
@@ -101,17 +101,17 @@ def _cells(line: str) -> list[str]:
 def _numbers(body: list[str], width: int, file: str, first: int) -> Array:
     """Table of the lines; empty cells are NaN, missing ones at the end too."""
     if len(body) < 2:
-        raise DataError(f"{file} has {len(body)} rows of numbers, at least two are needed")
+        raise TooFew(f"{file} has {len(body)} rows of numbers, at least two are needed")
     out = np.full((len(body), width), np.nan)
     for k, line in enumerate(body):
         cells = _cells(line.rstrip())
         if len(cells) > width:
-            raise DataError(f"{file}: row {k + 1} after the header has {len(cells)} cells, expected {width}")
+            raise DamagedFile(f"row {k + 1} after the header has {len(cells)} cells, expected {width}", where=file)
         try:
             out[k, : len(cells)] = [float(c) if c else np.nan for c in cells]
         except ValueError:
             wrong = next(c for c in cells if c and not _is_number(c))
-            raise DataError(f"{file}: line {first + k} holds '{wrong:.20}' where a number is expected") from None
+            raise DamagedFile(f"line {first + k} holds '{wrong:.20}' where a number is expected", where=file) from None
     return out
 
 
@@ -126,14 +126,14 @@ def _is_number(text: str) -> bool:
 def _rate(times: Array, file: str) -> float:
     steps = np.diff(times)
     if not np.all(steps > 0):
-        raise DataError(f"{file}: the time does not rise at row {int(np.argmin(steps > 0)) + 2}")
+        raise DamagedFile(f"the time does not rise at row {int(np.argmin(steps > 0)) + 2}", where=file)
     return float(len(steps) / (times[-1] - times[0]))
 
 
 def _refuse_uneven(times: Array, rate: float, file: str) -> None:
     off = np.abs((times - times[0]) * rate - np.arange(len(times)))
     if off.max() > 0.05:
-        raise DataError(f"{file}: the time leaves an even clock at row {int(np.argmax(off > 0.05)) + 1}")
+        raise DamagedFile(f"the time leaves an even clock at row {int(np.argmax(off > 0.05)) + 1}", where=file)
 
 
 def _even(table: Array, file: str) -> tuple[float, float, Array]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, MissingData
 from dynid.mocap.resample import resample
 from dynid.robot.spatial import placement
 
@@ -43,9 +43,11 @@ class Plate:
 
     def __post_init__(self) -> None:
         if self.wrench.ndim != 2 or self.wrench.shape[1] != 6:
-            raise DataError(f"plate '{self.name}': the wrench has shape {self.wrench.shape}, expected (K, 6)")
+            raise InvalidShape(
+                f"plate '{self.name}': the wrench has shape {self.wrench.shape}, expected (K, 6)", "wrench"
+            )
         if not self.rate > 0:
-            raise DataError(f"plate '{self.name}': the rate must be positive, got {self.rate:g}")
+            raise InvalidValue(f"plate '{self.name}': the rate must be positive, got {self.rate:g}", "rate")
 
     @property
     def t(self) -> Array:
@@ -79,7 +81,7 @@ class Plate:
         """The plate with its mean over `start` to `stop` s subtracted, an interval in which it carried no load."""
         rows = (self.t >= start) & (self.t < stop)
         if not rows.any():
-            raise DataError(f"plate '{self.name}' has no samples between {start:g} and {stop:g} s")
+            raise MissingData(f"plate '{self.name}' has no samples between {start:g} and {stop:g} s")
         return replace(self, wrench=self.wrench - self.wrench[rows].mean(axis=0))
 
     def at(self, times: Array, new_rate: float | None = None) -> Array:
@@ -92,7 +94,7 @@ def placement_of_corners(corners: Array, name: str) -> Array:
     x, y = corners[0] - corners[1], corners[0] - corners[3]
     z = np.cross(x, y)
     if not np.all(np.isfinite(corners)) or np.linalg.norm(z) < 1e-9:
-        raise DataError(f"plate '{name}': its corners span no surface")
+        raise InvalidValue(f"plate '{name}': its corners span no surface", "corners")
     y = np.cross(z, x)
     turn = np.column_stack([a / np.linalg.norm(a) for a in (x, y, z)])
     return placement(turn, corners.mean(axis=0))

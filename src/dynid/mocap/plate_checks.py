@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue, MissingData, NotIdentifiable, TooFew, named
 from dynid.mocap.plate import Plate
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _LONGEST_OFFSET = 0.5  # s
 def plate_findings(capture: Capture, mass: float | None) -> Iterator[Finding]:
     """What the plates say of themselves, then of the clocks."""
     if mass is not None and not mass > 0:
-        raise DataError(f"mass must be positive, got {mass:g} kg")
+        raise InvalidValue(f"{named('mass')} must be positive, got {mass:g} kg")
     for plate in capture.plates:
         finite = np.isfinite(plate.wrench).all(axis=1)
         if not finite.all():
@@ -186,13 +186,13 @@ def compare_clocks(capture: Capture, height: Array | None) -> tuple[float, float
     from dynid.signals.filters import derivative, lowpass
 
     if not capture.plates:
-        raise DataError(f"capture '{capture.name}' has no force plate to compare the cameras with")
+        raise MissingData(f"capture '{capture.name}' has no force plate to compare the cameras with")
     if height is None:
         if not capture.markers:
-            raise DataError(f"capture '{capture.name}' has no markers to compare the plates with")
+            raise MissingData(f"capture '{capture.name}' has no markers to compare the plates with")
         height = _mean_height(capture.positions)
     if len(height) != len(capture.t) or len(height) < 2 * capture.rate:
-        raise DataError(f"{len(height)} frames are too few to compare clocks: two seconds are needed")
+        raise TooFew(f"{len(height)} frames are too few to compare clocks: two seconds are needed")
     band = min(_BAND, 0.2 * capture.rate)
     force = capture.wrench()[:, 2]
     both = np.flatnonzero(np.isfinite(force))
@@ -203,7 +203,9 @@ def compare_clocks(capture: Capture, height: Array | None) -> tuple[float, float
     edge = int(capture.rate / band)
     lift, force = lift[edge:-edge], force[edge:-edge]
     if np.std(lift) < 0.02 or np.std(force) < 1.0:
-        raise DataError(f"capture '{capture.name}': the body hardly moves up and down, its clocks cannot be compared")
+        raise NotIdentifiable(
+            "the body hardly moves up and down, its clocks cannot be compared", where=f"capture '{capture.name}'"
+        )
     return _best_lag(lift, force, capture.rate)
 
 
@@ -228,7 +230,7 @@ def _mean_height(positions: Array) -> Array:
     seen = np.isfinite(positions[..., 2])
     good = np.flatnonzero(seen.mean(axis=0) >= 0.9)
     if not len(good):
-        raise DataError("no marker is seen in nine of ten frames")
+        raise MissingData("no marker is seen in nine of ten frames")
     frames = np.arange(len(positions))
     tracks = [np.interp(frames, frames[seen[:, m]], positions[seen[:, m], m, 2]) for m in good]
     return np.asarray(np.mean(tracks, axis=0))

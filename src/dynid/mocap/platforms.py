@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, Unsupported
 from dynid.mocap.c3d import C3D
 from dynid.mocap.plate import Plate, placement_of_corners
 
@@ -61,11 +61,11 @@ def _plate(c3d: C3D, k: int, length: float, sign: float) -> Plate:
     name = f"plate{k + 1}"
     kind = int(_entry(c3d, "TYPE", k).ravel()[0])
     if kind not in _CHANNELS:
-        raise DataError(f"{c3d.file}: {name} is of TYPE {kind}, known are 1 to 4; {_WITHOUT}")
+        raise Unsupported(f"{name} is of TYPE {kind}, known are 1 to 4; {_WITHOUT}", where=c3d.file)
     corners = length * np.asarray(_entry(c3d, "CORNERS", k), dtype=float)
     origin = length * np.asarray(_entry(c3d, "ORIGIN", k), dtype=float)
     if corners.shape != (3, 4) or origin.shape != (3,):
-        raise DataError(f"{c3d.file}: CORNERS or ORIGIN of {name} have the wrong shape; {_WITHOUT}")
+        raise DamagedFile(f"CORNERS or ORIGIN of {name} have the wrong shape; {_WITHOUT}", where=c3d.file)
     # The surface lies above the sensor and z points down: a positive height is a file with the vector reversed.
     origin = -origin if origin[2] > 0 else origin
     channels = _channels(c3d, k, _CHANNELS[kind], name)
@@ -83,18 +83,18 @@ def _plate(c3d: C3D, k: int, length: float, sign: float) -> Plate:
 def _entry(c3d: C3D, name: str, k: int) -> Array:
     values = c3d.numbers("FORCE_PLATFORM", name, f"force plates need; {_WITHOUT}")
     if values.shape[-1] <= k or not values[..., k].size:
-        raise DataError(f"{c3d.file}: FORCE_PLATFORM:{name} has no entry for plate {k + 1}; {_WITHOUT}")
+        raise DamagedFile(f"FORCE_PLATFORM:{name} has no entry for plate {k + 1}; {_WITHOUT}", where=c3d.file)
     return np.asarray(values[..., k])
 
 
 def _channels(c3d: C3D, k: int, count: int, name: str) -> _Channels:
     numbers = _entry(c3d, "CHANNEL", k).ravel().astype(int) - 1
     if len(numbers) < count:
-        raise DataError(f"{c3d.file}: {name} needs {count} channels, FORCE_PLATFORM:CHANNEL names {len(numbers)}")
+        raise DamagedFile(f"{name} needs {count} channels, FORCE_PLATFORM:CHANNEL names {len(numbers)}", where=c3d.file)
     numbers = numbers[:count]
     there = c3d.analogs.shape[1]
     if numbers.min() < 0 or numbers.max() >= there:
-        raise DataError(f"{c3d.file}: {name} uses the analog channel {numbers.max() + 1}, the file has {there}")
+        raise DamagedFile(f"{name} uses the analog channel {numbers.max() + 1}, the file has {there}", where=c3d.file)
     units = c3d.texts("ANALOG", "UNITS")
     return _Channels(c3d.analogs[:, numbers], [units[i] if i < len(units) else "" for i in numbers])
 
@@ -112,7 +112,7 @@ def _type2(c3d: C3D, k: int, channels: _Channels, origin: Array, length: float, 
     if calibrated:
         matrix = _entry(c3d, "CAL_MATRIX", k)
         if matrix.shape != (6, 6):
-            raise DataError(f"{c3d.file}: CAL_MATRIX of plate{k + 1} has shape {matrix.shape}, expected (6, 6)")
+            raise DamagedFile(f"CAL_MATRIX of plate{k + 1} has shape {matrix.shape}, expected (6, 6)", where=c3d.file)
         channels = _Channels(channels.values @ matrix.T, channels.units)
     force, moment = channels.forces(3), channels.moments([3, 4, 5], length)
     return np.hstack([force, moment + np.cross(force, origin)])

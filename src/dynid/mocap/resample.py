@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, NotFinite, TooFew
 
 __all__ = ["resample"]
 
@@ -27,13 +27,13 @@ def resample(x: ArrayLike, rate: float, times: ArrayLike, new_rate: float | None
     """
     x, times = np.asarray(x, dtype=float), np.asarray(times, dtype=float)
     if x.ndim < 1 or len(x) < 2:
-        raise DataError(f"resampling needs at least two samples, got {len(x) if x.ndim else 0}")
+        raise TooFew(f"resampling needs at least two samples, got {len(x) if x.ndim else 0}", "x")
     if not np.all(np.isfinite(x)):
-        raise DataError("resampling needs finite samples")
+        raise NotFinite("resampling needs finite samples", "x")
     if new_rate is None:
         new_rate = 1.0 / float(np.median(np.diff(times))) if len(times) > 1 else rate
     if not (rate > 0 and new_rate > 0):
-        raise DataError(f"rates must be positive, got {rate:g} and {new_rate:g} Hz")
+        raise InvalidValue(f"rates must be positive, got {rate:g} and {new_rate:g} Hz", "rate")
     where = times * rate
     nearest = np.round(where)
     inside = (where > -1e-6) & (where < len(x) - 1 + 1e-6)

@@ -10,7 +10,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    Duplicate,
+    Infeasible,
+    InvalidType,
+    InvalidValue,
+    MissingArgument,
+    MissingData,
+    UnknownName,
+)
 from dynid.feasibility.constraints import Signs
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimators.registry import CLOSED_LOOP, method_options
@@ -60,12 +68,12 @@ class Scenario:
     def __post_init__(self) -> None:
         controller = self.loop.controller if isinstance(self.loop, ClosedLoop) else None
         if controller is None:
-            raise DataError("a scenario needs a dynid.ClosedLoop with a controller")
+            raise MissingArgument("a scenario needs a dynid.ClosedLoop with a controller", "controller")
         robot = load_robot(self.robot) if isinstance(self.robot, str) else self.robot
         model = robot if self.model is None else self.model
         unknown = sorted(set(model.parameter_names) - set(robot.parameter_names))
         if unknown:
-            raise DataError(f"the model of '{robot.name}' has parameters without a truth: {', '.join(unknown[:3])}")
+            raise MissingData(f"the model of '{robot.name}' has parameters without a truth: {', '.join(unknown[:3])}")
         truth = dict(zip(robot.parameter_names, robot.parameters, strict=True))
         object.__setattr__(self, "robot", robot)
         object.__setattr__(self, "model", model.with_parameters([truth[name] for name in model.parameter_names]))
@@ -144,17 +152,19 @@ class MonteCarloStudy:
     def __post_init__(self) -> None:
         for name in ("robots", "noise", "filters", "starts", "estimators"):
             if not getattr(self, name):
-                raise DataError(f"a Monte Carlo study needs {name}")
+                raise MissingArgument(f"a Monte Carlo study needs {name}")
         if self.runs < 1 or self.seed < 0:
-            raise DataError(f"a study has at least one run and a seed from 0, got {self.runs} and {self.seed}")
+            raise InvalidValue(f"a study has at least one run and a seed from 0, got {self.runs} and {self.seed}")
         chosen = tuple(Estimator(e) if isinstance(e, str) else e for e in self.estimators)
         names = [e.name for e in chosen]
         if len(set(names)) < len(names):
-            raise DataError(f"two estimators are named '{max(names, key=names.count)}'; give one another name")
+            raise Duplicate(
+                f"two estimators are named '{max(names, key=names.count)}'; give one another name", "estimators"
+            )
         object.__setattr__(self, "estimators", chosen)
         for noise, signals in self.pairs or ():
             if noise not in self.noise or signals not in self.filters:
-                raise DataError(f"the pair '{noise}', '{signals}' names no noise and filter of the study")
+                raise UnknownName(f"the pair '{noise}', '{signals}' names no noise and filter of the study", "pairs")
         for name, start in self.starts.items():
             _check_start(name, start)
 
@@ -208,7 +218,7 @@ def perturbed_parameters(robot: Robot, share: float, rng: np.random.Generator | 
         If the share is invalid, or no physically consistent draw is found.
     """
     if not 0 <= share < np.inf:
-        raise DataError(f"the share of a perturbation must be finite and not negative, got {share}")
+        raise InvalidValue(f"the share of a perturbation must be finite and not negative, got {share}", "share")
     rng = np.random.default_rng(rng)
     truth = robot.parameters
     out = np.array(truth)
@@ -249,7 +259,7 @@ def _first_feasible(
         good = accepted(draws)
         if good.any():
             return draws[int(np.argmax(good))]
-    raise DataError(f"no physically consistent values of {what} are found {100 * share:g} % around its own")
+    raise Infeasible(f"no physically consistent values of {what} are found {100 * share:g} % around its own")
 
 
 def _check_start(name: str, start: Start) -> None:
@@ -259,7 +269,9 @@ def _check_start(name: str, start: Start) -> None:
         value = np.asarray(start, dtype=float)
         good = bool(np.all(np.isfinite(value))) and (value.ndim == 1 or (value.ndim == 0 and float(value) >= 0))
     if not good:
-        raise DataError(f"start '{name}' is 'truth', 'feasible', a share or standard parameters, not {start!r:.40}")
+        raise InvalidValue(
+            f"start '{name}' is 'truth', 'feasible', a share or standard parameters, not {start!r:.40}", "starts"
+        )
 
 
 def _feed(total: Any, part: Any) -> None:
@@ -280,7 +292,7 @@ def _feed(total: Any, part: Any) -> None:
             _feed(total, item)
     elif callable(part):
         if not hasattr(part, "__qualname__"):
-            raise DataError(
+            raise InvalidType(
                 f"{part!r:.60} is neither a function nor a dataclass, so studies with it cannot be told apart"
             )
         total.update(f"{part.__module__}.{part.__qualname__}".encode())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dynid.dynamics.batch import core_count
-from dynid.errors import DataError, DynidError
+from dynid.errors import DamagedFile, DynidError, InvalidValue, NotWritable, WrongFormat
 from dynid.files import make_folder, remove_left_over, write_text
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import feasible
@@ -101,7 +101,7 @@ def _results(
     """Result of each unit, as soon as it is there."""
     count = workers if workers is not None else core_count()
     if count < 1:
-        raise DataError(f"a study needs at least one worker, got {count}")
+        raise InvalidValue(f"a study needs at least one worker, got {count}", "workers")
     if client is not None:
         yield from _on_cluster(study, left, client, store)
     elif min(count, len(left)) <= 1:
@@ -121,7 +121,7 @@ def _on_processes(
     try:
         yield from pool(delayed(run_unit)(study, *unit) for unit in left)
     except TerminatedWorkerError:
-        raise DynidError(f"a worker process died{_kept(store)}") from None
+        raise DynidError(f"a worker process died{_kept(store)}", code="interrupted") from None
 
 
 def _on_cluster(
@@ -132,7 +132,9 @@ def _on_cluster(
         from distributed.protocol.pickle import dumps
         from distributed.scheduler import KilledWorker
     except ImportError:
-        raise DynidError("studies on a cluster need Dask: pip install 'dynid[cluster]'") from None
+        raise DynidError(
+            "studies on a cluster need Dask: pip install 'dynid[cluster]'", code="missing_package"
+        ) from None
     # A task rather than scattered data: the scheduler makes it again when the worker that holds it dies.
     shared = client.submit(_itself, dumps(study), pure=False)
     futures = [client.submit(_run_packed, shared, *unit, pure=False) for unit in left]
@@ -141,7 +143,7 @@ def _on_cluster(
             yield future.result()
             future.release()
     except KilledWorker as error:
-        raise DynidError(f"several workers died on one recording ({error}){_kept(store)}") from None
+        raise DynidError(f"several workers died on one recording ({error}){_kept(store)}", code="interrupted") from None
     finally:
         client.cancel(futures)
 
@@ -309,9 +311,11 @@ class _Store:
         remove_left_over(folder)  # of a study that was killed
         if header.exists():
             if _read(header) != mine:
-                raise DataError(f"folder '{folder}' holds another study; choose another folder for this one")
+                raise NotWritable(
+                    f"folder '{folder}' holds another study; choose another folder for this one", "folder"
+                )
         elif any(folder.iterdir()):
-            raise DataError(f"folder '{folder}' holds other files; choose an empty one for the study")
+            raise NotWritable(f"folder '{folder}' holds other files; choose an empty one for the study", "folder")
         else:
             self._put(header, mine)
 
@@ -335,7 +339,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         data = read_json(path)
     except ValueError as error:
-        raise DataError(f"'{path}' is damaged ({error}); delete it to have it made again") from None
+        raise DamagedFile(f"'{path}' is damaged ({error}); delete it to have it made again") from None
     if not isinstance(data, dict):
-        raise DataError(f"'{path}' is no part of a Monte Carlo study")
+        raise WrongFormat(f"'{path}' is no part of a Monte Carlo study")
     return data

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.files import writing_bytes
 from dynid.markup import HtmlFrame
 
@@ -96,7 +96,7 @@ class MonteCarlo(HtmlFrame):
         import polars as pl
 
         if kind not in ("base", "standard"):
-            raise DataError(f"parameters are of kind 'base' or 'standard', not '{kind}'")
+            raise UnknownName(f"parameters are of kind 'base' or 'standard', not '{kind}'", "kind")
         converged = self.fits.filter(pl.col("outcome") == "converged").select(_FIT)
         rows = self.estimates.filter(pl.col("kind") == kind).join(
             converged, on=_FIT, how="semi", nulls_equal=True, maintain_order="left"
@@ -132,7 +132,7 @@ class MonteCarlo(HtmlFrame):
         known = set(self.estimates.filter(pl.col("kind") == kind)["parameter"])
         for name in parameters or ():
             if name not in known:
-                raise DataError(f"the study has no {kind} parameter '{name}'")
+                raise UnknownName(f"the study has no {kind} parameter '{name}'", "name")
         figures, methods = self.parameters(kind), self.methods()
         if parameters is not None:
             figures = figures.filter(pl.col("parameter").is_in(list(parameters)))

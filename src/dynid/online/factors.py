@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.batch import first_use
 from dynid.dynamics.kernels.stream import FILLED, LEFT, LENGTH, SLOT, Factors, fold_rows, next_block
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidValue
 from dynid.identification.observation import Observation, fold, time_parts
 from dynid.online.rows import CausalRows
 from dynid.parameters.base import BaseParameters
@@ -56,9 +56,9 @@ class BlockFactors:
     ) -> None:
         for name, value in (("forgetting", forgetting), ("window", window)):
             if value is not None and not (value > 0 and np.isfinite(value)):
-                raise DataError(f"{name} is a positive number of seconds, got {value}")
+                raise InvalidValue(f"{name} is a positive number of seconds, got {value}")
         if forgetting is not None and window is not None:
-            raise DataError("give a time constant of forgetting or a window, not both")
+            raise ConflictingArguments("give a time constant of forgetting or a window, not both", "forgetting")
         self.base, self.touched = base, touched
         self.row_rate, self.forgetting, self.window = row_rate, forgetting, window
         sizes = np.array([len(c) + 1 for c in touched])

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, TooLarge
 from dynid.signals.motion_band import HIGHEST_BAND, LOWEST_BAND
 
 __all__ = ["CausalFilters", "causal_filters"]
@@ -103,15 +103,19 @@ def causal_filters(rate: float, cutoff: float | None = None) -> CausalFilters:
         If the rate is not positive, or the cut-off frequency is not between zero and two fifths of the rate.
     """
     if not rate > 0 or not np.isfinite(rate):
-        raise DataError(f"the rate must be a positive number of samples per second, got {rate}")
+        raise InvalidValue(f"the rate must be a positive number of samples per second, got {rate}", "rate")
     highest = 2.0 * HIGHEST_BAND * rate
     corner = min(2.0 * LOWEST_BAND, highest) if cutoff is None else float(cutoff)
     if not 0 < corner <= highest * (1 + 1e-9):
-        raise DataError(f"the cut-off must lie between 0 and {highest:g} Hz (two fifths of the rate), got {corner:g}")
+        raise InvalidValue(
+            f"the cut-off must lie between 0 and {highest:g} Hz (two fifths of the rate), got {corner:g}", "cutoff"
+        )
     count, shape = scipy.signal.kaiserord(_ATTENUATION, 2.0 * corner / rate)
     half = max(int(np.ceil((count - 1) / 2)), 2)
     if 2 * half + 1 > _LONGEST:
-        raise DataError(f"a cut-off of {corner:g} Hz at {rate:g} Hz needs more than {_LONGEST} samples: decimate first")
+        raise TooLarge(
+            f"a cut-off of {corner:g} Hz at {rate:g} Hz needs more than {_LONGEST} samples: decimate first", "cutoff"
+        )
     smooth = scipy.signal.firwin(2 * half + 1, corner, window=("kaiser", shape), fs=rate)
     reach = len(_FIRST) // 2
     padded = np.pad(smooth, reach)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, MissingData
 from dynid.identification.estimate import Estimate
 from dynid.online.identification import OnlineIdentification
 from dynid.online.lines import LineReader, Samples
@@ -159,7 +159,7 @@ class Follower:
         steps = np.diff(t)
         usual = float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
         if usual <= 0:
-            raise DataError("the times of the log do not increase")
+            raise InvalidValue("the times of the log do not increase")
         # Stamps that jitter have the right mean; a gap in them would shorten it.
         near = steps[(steps > 0.5 * usual) & (steps < 1.5 * usual)]
         rate = 1.0 / float(near.mean())
@@ -179,7 +179,7 @@ class Follower:
         if self.settings.get("measured_velocity"):
             v = samples.v
             if v is None:
-                raise DataError("measured_velocity is set, but the log has no velocities")
+                raise MissingData("measured_velocity is set, but the log has no velocities", "measured_velocity")
         self.online.update_block(samples.t, samples.q, samples.torque, v)
         return [] if self.monitor is None else self.monitor.update_block(samples.t, samples.q, samples.torque, v)
 

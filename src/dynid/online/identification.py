@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidValue, Mismatch, MissingArgument, TooFew
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import check_factors_suffice, method_options
@@ -104,15 +104,19 @@ class OnlineIdentification:
         feasible_every: float = 10.0,
     ) -> None:
         if not feasible_every > 0:
-            raise DataError(f"feasible_every is a positive number of seconds, got {feasible_every}")
+            raise InvalidValue(
+                f"feasible_every is a positive number of seconds, got {feasible_every}", "feasible_every"
+            )
         if base is not None and channels is not None:
-            raise DataError("base parameters have their channels already")
+            raise ConflictingArguments("base parameters have their channels already", "channels")
         if base is None:
             base = base_parameters(robot, channels=channels if channels is not None else "torque")
         elif base.robot.parameter_names != robot.parameter_names:
-            raise DataError(f"the base parameters are of another robot or other drive terms than '{robot.name}'")
+            raise Mismatch(f"the base parameters are of another robot or other drive terms than '{robot.name}'", "base")
         if rate is None and cutoff is not None:
-            raise DataError("a cut-off belongs to samples: give their rate; recordings have their own signals")
+            raise MissingArgument(
+                "a cut-off belongs to samples: give their rate; recordings have their own signals", "rate"
+            )
         self._base = base
         self._feasible_every = float(feasible_every)
         self._feasible: tuple[float, Estimate] | None = None
@@ -162,7 +166,7 @@ class OnlineIdentification:
     @property
     def _stream(self) -> CausalRows:
         if self._rows is None:
-            raise DataError("no rate was given, so that only whole recordings can be added")
+            raise MissingArgument("no rate was given, so that only whole recordings can be added", "rate")
         return self._rows
 
     @property
@@ -269,7 +273,7 @@ class OnlineIdentification:
         parts = self._factors.parts()
         rows = self._factors.rows
         if rows.sum() <= self._base.count:
-            raise DataError(
+            raise TooFew(
                 f"{rows.sum():.0f} rows so far for {self._base.count} base parameters: move longer, or keep more"
             )
         with one_blas_thread():

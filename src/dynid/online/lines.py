@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.kernels.stream import LARGEST
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, MissingData
 from dynid.recording.convert import Conversion
 from dynid.recording.load import load_recording
 from dynid.recording.log_format import LogFormat
@@ -119,7 +119,7 @@ class LineReader:
         read = [(x, _numbers(_cells(x, separator), width, comma)) for x in self._head[1:]]
         good = [x for x, numbers in read if numbers is not None and np.all(np.isfinite(numbers))][:_FIRST_ROWS]
         if len(good) < 2:
-            raise DataError(f"the first {len(self._head)} lines of the log are no rows of numbers")
+            raise DamagedFile(f"the first {len(self._head)} lines of the log are no rows of numbers")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "stream.csv"
             path.write_text("\n".join([first, *good]) + "\n", encoding="utf-8")
@@ -128,7 +128,7 @@ class LineReader:
         assert found is not None and found.columns is not None
         used: list[str] = [s for s in ("q", "v", "torque", "current") if s in found.columns]
         if "torque" not in used and ("current" not in used or found.gain is None):
-            raise DataError("the log has no torques: name their columns, or give the gain of the currents")
+            raise MissingData("the log has no torques: name their columns, or give the gain of the currents")
         names: dict[str, tuple[str, ...]] = {s: tuple(map(str, found.columns[s])) for s in used}  # type: ignore[arg-type]
         order = list(table.names)
         return _Layout(

@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingData
 
 __all__ = ["StreamNoise", "stream_noise"]
 
@@ -81,7 +81,7 @@ def stream_noise(X: Array, y: Array, moving: NDArray[np.bool_]) -> StreamNoise:
             correlation[c] = float(np.clip(product, 0.0, _LARGEST))
         freedom[c] = moving[:, c].sum() * (1 - correlation[c]) / (1 + correlation[c])
     if not freedom.any():
-        raise DataError("no joint moved while the noise was learned")
+        raise MissingData("no joint moved while the noise was learned")
     return StreamNoise(std, correlation, freedom)
 
 

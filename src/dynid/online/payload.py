@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.calibration.body_fit import fit_body
 from dynid.calibration.loaded import link_mass, load_columns
 from dynid.dynamics.kernels.stream import PLACE
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.identification.estimate import Estimate
 from dynid.online.change import ChangeDetector
 from dynid.online.filters import CausalFilters, causal_filters
@@ -99,9 +99,9 @@ class PayloadMonitor:
     ) -> None:
         for name, value in (("training", training), ("false_alarms", false_alarms)):
             if not value > 0:
-                raise DataError(f"{name} must be positive, got {value}")
+                raise InvalidValue(f"{name} must be positive, got {value}")
         if smallest < 0:
-            raise DataError(f"smallest must not be negative, got {smallest}")
+            raise InvalidValue(f"smallest must not be negative, got {smallest}", "smallest")
         if isinstance(model, Estimate):
             base, beta = model.base, model.beta
             # Infinite where joints at rest left parameters unknown: these have no effect without their motion.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import first_use, for_kernel
 from dynid.dynamics.kernels.stream import REJECTED, Stream, filtered_rows
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidShape, Mismatch, MissingArgument, NotApplicable
 from dynid.identification.row_stream import touched_columns
 from dynid.online.filters import CausalFilters
 from dynid.parameters.base import BaseParameters
@@ -110,7 +110,7 @@ class CausalRows:
             self._refuse_velocity(v)
         n = self._q.shape[1]
         if len(q) != n or len(torque) != n or (v is not None and len(v) != n):  # type: ignore[arg-type]
-            raise DataError(f"a sample has {n} positions, torques and velocities, one per joint")
+            raise InvalidShape(f"a sample has {n} positions, torques and velocities, one per joint")
         self._q[0] = q
         self._torque[0] = torque
         if v is not None:
@@ -132,7 +132,7 @@ class CausalRows:
         n = self._q.shape[1]
         signals = [for_kernel(np.asarray(x, dtype=float)) for x in (q, q if v is None else v, torque)]
         if times.ndim != 1 or any(x.shape != (len(times), n) for x in signals):
-            raise DataError(f"samples have times (N,) and positions, torques and velocities (N, {n})")
+            raise InvalidShape(f"samples have times (N,) and positions, torques and velocities (N, {n})")
         steps = np.diff(times, prepend=self._t)
         # A row that repeats a time or goes back is dropped; steps are then those between the rows that are left.
         fresh = times > np.maximum.accumulate(np.r_[self._t, times[:-1]])
@@ -163,8 +163,8 @@ class CausalRows:
 
     def _refuse_velocity(self, v: ArrayLike | None) -> None:
         if v is None:
-            raise DataError("measured_velocity is set: give the velocities with every sample")
-        raise DataError("velocities are given, but measured_velocity is not set")
+            raise MissingArgument("measured_velocity is set: give the velocities with every sample")
+        raise ConflictingArguments("velocities are given, but measured_velocity is not set", "measured_velocity")
 
     def _count(self, t: float, samples: int, restart: bool) -> None:
         """Count samples, and compare the clock with the rate once."""
@@ -177,7 +177,9 @@ class CausalRows:
         if before < _RATE_AFTER <= self._run:
             found = (self._run - 1) / (t - self._since)
             if abs(found / self.filters.rate - 1.0) > _RATE_ERROR:
-                raise DataError(f"the samples come at {found:.4g} Hz, not at the rate of {self.filters.rate:.4g} Hz")
+                raise Mismatch(
+                    f"the samples come at {found:.4g} Hz, not at the rate of {self.filters.rate:.4g} Hz", "rate"
+                )
 
 
 def _check_robot(robot: Robot) -> None:
@@ -190,4 +192,4 @@ def _check_robot(robot: Robot) -> None:
     elif any(term.kind == TermKind.CUSTOM for term in robot.drives):
         reason = "it has custom drive terms"
     if reason is not None:
-        raise DataError(f"robot '{robot.name}' cannot be followed sample by sample: {reason}; add whole recordings")
+        raise NotApplicable(f"robot '{robot.name}' cannot be followed sample by sample: {reason}; add whole recordings")

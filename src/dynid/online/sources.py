@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingFile, Unsupported
 from dynid.reading import check_regular, whole_number
 
 __all__ = ["LineSource", "open_source"]
@@ -62,9 +62,9 @@ def open_source(text: str, *, patience: float = 5.0) -> LineSource:
     number = whole_number(port)
     if colon and number is not None and not Path(text).exists():
         if host.strip("[]") not in _LOCAL:
-            raise DataError(f"'{text}' is no address of this computer: use localhost:{port}")
+            raise InvalidValue(f"'{text}' is no address of this computer: use localhost:{port}", "address")
         if not 0 < number <= _LAST_PORT:
-            raise DataError(f"'{text}' is no address: ports are 1 to {_LAST_PORT}")
+            raise InvalidValue(f"'{text}' is no address: ports are 1 to {_LAST_PORT}", "address")
         return _Socket(text, (host.strip("[]"), number), patience)
     return _File(text)
 
@@ -94,7 +94,7 @@ class _File:
         try:
             self._open()
         except OSError as error:
-            raise DataError(f"'{text}' cannot be read: {error.strerror or error}") from None
+            raise MissingFile(f"'{text}' cannot be read: {error.strerror or error}") from None
 
     def _open(self) -> None:
         # A pipe would wait for its writer, whatever time is given; a device never ends.
@@ -142,7 +142,7 @@ class _Socket:
                 break
             except OSError as error:
                 if time.monotonic() >= until:
-                    raise DataError(f"'{name}' cannot be reached: {error.strerror or error}") from None
+                    raise MissingFile(f"'{name}' cannot be reached: {error.strerror or error}") from None
                 time.sleep(_PAUSE)
         self._pieces = _Pieces()
 
@@ -168,7 +168,7 @@ def _connected(address: str | tuple[str, int]) -> socket.socket:
     if isinstance(address, tuple):
         return socket.create_connection(address, timeout=1.0)
     if not hasattr(socket, "AF_UNIX"):
-        raise DataError("this system has no socket files: use localhost:PORT")
+        raise Unsupported("this system has no socket files: use localhost:PORT")
     out = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         out.connect(address)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.functions import regressor
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidShape, NotApplicable, UnknownName, keyword, named
 from dynid.markup import HtmlFrame
 from dynid.parameters.rank import column_scales, independent_columns, pivoted_columns, spectrum_gap, spectrum_ranks
 from dynid.patterns import matching_names
@@ -167,7 +167,7 @@ class BaseParameters(HtmlFrame):
         """
         pi = self.robot.parameters if parameters is None else np.asarray(parameters, dtype=float)
         if pi.shape[-1:] != (self.matrix.shape[1],):
-            raise DataError(f"expected {self.matrix.shape[1]} standard parameters, got shape {pi.shape}")
+            raise InvalidShape(f"expected {self.matrix.shape[1]} standard parameters, got shape {pi.shape}", "pi")
         return pi @ self.matrix.T
 
     def split(self, parameters: ArrayLike | None = None) -> tuple[Array, Array]:
@@ -179,10 +179,10 @@ class BaseParameters(HtmlFrame):
         """Standard parameters (..., p) from base parameters (..., b) and dependent ones, zero by default."""
         beta = np.asarray(beta, dtype=float)
         if beta.shape[-1:] != (self.count,):
-            raise DataError(f"expected {self.count} base parameters, got shape {beta.shape}")
+            raise InvalidShape(f"expected {self.count} base parameters, got shape {beta.shape}", "beta")
         rest = np.zeros((*beta.shape[:-1], len(self.dependent))) if dependent is None else np.asarray(dependent, float)
         if rest.shape != (*beta.shape[:-1], len(self.dependent)):
-            raise DataError(f"expected {len(self.dependent)} dependent parameters, got shape {rest.shape}")
+            raise InvalidShape(f"expected {len(self.dependent)} dependent parameters, got shape {rest.shape}", "rest")
         pi = np.empty((*beta.shape[:-1], self.matrix.shape[1]))
         pi[..., list(self.dependent)] = rest
         pi[..., list(self.kept)] = beta - rest @ self.matrix[:, list(self.dependent)].T
@@ -280,16 +280,21 @@ def base_parameters(
     61
     """
     if method not in METHODS:
-        raise DataError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
+        raise UnknownName(f"{named('method')} '{method}' is unknown: use {', '.join(METHODS)}")
     rows = choose_channels(robot, channels)
     if not rows:
-        raise DynidError(f"robot '{robot.name}' has no joints and no base wrench, so nothing is identifiable")
+        raise DynidError(
+            f"robot '{robot.name}' has no joints and no base wrench, so nothing is identifiable",
+            code="not_identifiable",
+        )
     scan = _scan_order(robot, order)
     if method == "recursive":
         if robot.loops:
-            raise DataError("the recursive method is not available for robots with closed loops: use left-to-right")
+            raise NotApplicable(
+                "the recursive method is not available for robots with closed loops: use left-to-right", "method"
+            )
         if still:
-            raise DataError("the recursive method does not cover robots at rest; leave still out")
+            raise NotApplicable("the recursive method does not cover robots at rest; leave still out", "method")
         matrix = _recursive(robot, rows, seed)
     else:
         with one_blas_thread():  # several threads slow each other down on small blocks
@@ -311,7 +316,11 @@ def structure_of(
     scales = column_scales(robot.layout, matrix)
     zero = scales == 0.0
     if zero.all():
-        raise DynidError(f"no parameter of '{robot.name}' has any effect on {', '.join(channels)}")
+        raise DynidError(
+            f"no parameter of '{robot.name}' has any effect on {', '.join(channels)}",
+            "channels",
+            code="not_identifiable",
+        )
     scaled = np.where(zero, 0.0, matrix / np.where(zero, 1.0, scales))
     singular = np.linalg.svd(scaled, compute_uv=False)
     active = [j for j in scan if not zero[j]]
@@ -321,7 +330,8 @@ def structure_of(
         falls = ", ".join(f"{spectrum_gap(singular, rank):.2g} at {rank}" for rank in spectrum_ranks(singular)[:3])
         raise DynidError(
             f"the structural rank of '{robot.name}' is not clear: no choice of columns agrees with the falls of its "
-            f"singular values ({falls or 'there is none'})"
+            f"singular values ({falls or 'there is none'})",
+            code="not_identifiable",
         )
     dependent = [j for j in scan if j not in set(kept)]
     weights = np.linalg.lstsq(scaled[:, kept], scaled[:, dependent], rcond=None)[0]
@@ -369,13 +379,17 @@ def choose_channels(robot: Robot, channels: str | Sequence[str] | None) -> list[
     if isinstance(channels, str):
         groups = {"torque": robot.coordinates, "wrench": WRENCH_CHANNELS if robot.base != "fixed" else ()}
         if channels == "wrench" and robot.base == "fixed":
-            raise DataError("a fixed base has no wrench channels: load the robot with base='instrumented'")
+            raise NotApplicable(
+                f"a fixed base has no wrench channels: load the robot with {keyword('base', 'instrumented')}"
+            )
         channels = groups.get(channels, (channels,))
     rows = []
     for pattern in channels:
         found = [robot.channels.index(name) for name in matching_names(pattern, robot.channels)]
         if not found:
-            raise DataError(f"no channel matches '{pattern}', the channels are {', '.join(robot.channels)}")
+            raise UnknownName(
+                f"no channel matches '{pattern}', the channels are {', '.join(robot.channels)}", "channels"
+            )
         rows += [i for i in found if i not in rows]
     return sorted(rows)
 
@@ -391,7 +405,7 @@ def _sensed(robot: Robot, rows: Sequence[int]) -> Sensed:
     for name, choice in choices.items():
         if list(rows) == list(choice):
             return name
-    raise DataError('the recursive method covers the channels "all", "torque" and "wrench" only')
+    raise NotApplicable('the recursive method covers the channels "all", "torque" and "wrench" only', "method")
 
 
 def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:
@@ -408,12 +422,12 @@ def _scan_order(robot: Robot, order: str | Sequence[str]) -> list[int]:
     if order == "textbook":
         return textbook
     if isinstance(order, str):
-        raise DataError(f"order '{order}' is unknown: use textbook, layout, or a list of parameter names")
+        raise UnknownName(f"order '{order}' is unknown: use textbook, layout, or a list of parameter names", "order")
     first = []
     for name in order:
         known = {n: i for i, n in enumerate(names)} | {n: i for i, n in enumerate(robot.parameter_labels)}
         if name not in known:
-            raise DataError(f"order names no parameter '{name}'")
+            raise UnknownName(f"order names no parameter '{name}'", "order")
         first.append(known[name])
     return first + [j for j in textbook if j not in set(first)]
 

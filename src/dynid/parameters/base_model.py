@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics import functions
 from dynid.dynamics.batch import as_batch
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, MissingData, NotIdentifiable, UnknownName
 from dynid.parameters.base import BaseParameters, random_states
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -168,7 +168,8 @@ class BaseModel:
         except DynidError as error:
             raise DynidError(
                 f"{error}; these base parameters are not physically consistent, use method 'feasible' or "
-                "nearest_feasible"
+                "nearest_feasible",
+                code="infeasible",
             ) from None
 
     def std(self, part: Part, *motion: ArrayLike) -> Array:
@@ -194,9 +195,9 @@ class BaseModel:
         """
         known = _TORQUES | _MATRICES
         if part not in known:
-            raise DataError(f"there is no standard deviation of '{part}': use {', '.join(known)}")
+            raise UnknownName(f"there is no standard deviation of '{part}': use {', '.join(known)}", "part")
         if self.covariance is None:
-            raise DataError("there is no standard deviation without the covariance of the base parameters")
+            raise MissingData("there is no standard deviation without the covariance of the base parameters")
         getattr(self, part)(*motion)  # refuses what the base parameters do not determine
         columns = [known[part](self.robot, *motion, parameters=pi) for pi in self.base.join(np.eye(self.base.count))]
         slope = np.stack([self._rows(c) for c in columns] if part in _TORQUES else columns, axis=-1)
@@ -223,7 +224,7 @@ class BaseModel:
         moved = replace(self, base=replace(self.base, robot=self.robot.with_gravity(gravity)))
         lost = [c for c in self.channels if c in moved._hidden["torque"] and c not in self._hidden["torque"]]
         if lost:
-            raise DataError(
+            raise NotIdentifiable(
                 f"under this gravity the torque of {', '.join(lost)} depends on parameters that were not identifiable: "
                 "identify the robot as it is mounted now"
             )
@@ -272,7 +273,7 @@ class BaseModel:
     def _need(self, part: str, channels: Sequence[str]) -> None:
         lost = [c for c in channels if c in self._hidden[part]]
         if lost:
-            raise DataError(
+            raise NotIdentifiable(
                 f"the base parameters of {', '.join(self.base.channels)} do not determine the {part} of "
                 f"{', '.join(lost)}, which depends on other parameters"
             )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.tree import LINEAR_KINDS, compile_robot
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import (
     inertia_from_pseudo,
@@ -48,14 +48,16 @@ def observability_matrix(robot: Robot, sensed: Sensed = "all") -> Array:
     """
     for joint in robot.joints:
         if joint.mimic is not None:
-            raise DataError(f"the recursion covers independent joints only: make '{joint.name}' one with freed_mimics")
+            raise NotApplicable(
+                f"the recursion covers independent joints only: make '{joint.name}' one with freed_mimics"
+            )
     if robot.base == "instrumented":
-        raise DataError("the recursive method covers joint torques only: use a fixed or floating base")
+        raise NotApplicable("the recursive method covers joint torques only: use a fixed or floating base", "method")
     if sensed != "all" and robot.base != "floating":
-        raise DataError(f"sensed has a meaning for a floating base only, this base is {robot.base}")
+        raise NotApplicable(f"sensed has a meaning for a floating base only, this base is {robot.base}", "sensed")
     for term in robot.drives:
         if term.kind == TermKind.CUSTOM and sensed != "wrench":
-            raise DataError(f"the recursive method does not cover the custom term '{term.name}'")
+            raise NotApplicable(f"the recursive method does not cover the custom term '{term.name}'", "method")
     p = len(robot.layout)
     model = compile_robot(robot)
     home = [j.placement @ j.mount for j in robot.joints]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidShape
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -76,7 +76,7 @@ def _pyplot() -> ModuleType:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise DynidError("plots need matplotlib: pip install 'dynid[plots]'") from None
+        raise DynidError("plots need matplotlib: pip install 'dynid[plots]'", code="missing_package") from None
     return pyplot
 
 
@@ -146,7 +146,7 @@ def axes_of(
     if len(given) == count:
         return given.reshape(cells, len(heights))
     if len(given) != 1:
-        raise DataError(f"this plot needs {count} axes, or one whose place it divides, got {len(given)}")
+        raise InvalidShape(f"this plot needs {count} axes, or one whose place it divides, got {len(given)}", "ax")
     (place,) = given
     place.set_axis_off()
     rows, wide = -(-cells // columns), min(columns, cells)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.patterns import matching_names
 from dynid.plotting.labels import axis_label
 from dynid.plotting.style import LIMIT, MEASURED, PREDICTED, RESIDUAL, UNDERLAY, axes_of, shared_legend, styled
@@ -75,7 +75,7 @@ def chosen_joints(joints: str | Sequence[str] | None, names: Sequence[str]) -> l
     for pattern in [joints] if isinstance(joints, str) else joints:
         matched = matching_names(pattern, names)
         if not matched:
-            raise DataError(f"no joint matches '{pattern}', the joints are {', '.join(names)}")
+            raise UnknownName(f"no joint matches '{pattern}', the joints are {', '.join(names)}", "joints")
         found += [names.index(name) for name in matched]
     return sorted(set(found))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, DataError, MissingData, Unsupported
 from dynid.reading import check_archive, parse_json
 from dynid.recording.files import damage, read_bytes
 from dynid.recording.hdf5 import hdf5_arrays
@@ -36,7 +36,7 @@ def read_npz(path: Path) -> Table:
     except DataError:
         raise
     except Exception as error:  # readers raise errors of many types on damaged files
-        raise DataError(f"{path.name} is not an NPZ file or damaged: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not an NPZ file or damaged: {damage(error)}") from None
     return _table(path, data)
 
 
@@ -55,13 +55,13 @@ def read_npy(path: Path) -> Table:
     try:
         array = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
     except Exception as error:
-        raise DataError(f"{path.name} is not an NPY file of numbers or damaged: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not an NPY file of numbers or damaged: {damage(error)}") from None
     if array.dtype.names:
         return _table(path, {name: array[name] for name in array.dtype.names})
     data: dict[str, Any] = {}
     _add_array(data, "array", array)
     if "array" not in data:
-        raise DataError(f"{path.name} contains no table of numbers: its array has shape {array.shape}")
+        raise MissingData(f"{path.name} contains no table of numbers: its array has shape {array.shape}")
     array = data["array"].reshape(len(data["array"]), -1)
     return Table(path.name, {str(k): array[:, k] for k in range(array.shape[1])}, header=False)
 
@@ -74,7 +74,7 @@ def read_mat(path: Path) -> Table:
     try:
         content = read_matlab(raw, path.name)
     except MatlabError as error:
-        raise DataError(f"{path.name} is not a MATLAB file or damaged: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not a MATLAB file or damaged: {damage(error)}") from None
     data: dict[str, Any] = {}
     for name, value in flat(content).items():
         _add_array(data, name, value)
@@ -103,14 +103,14 @@ def read_json(path: Path) -> Table:
     try:
         return _of_json(path, parse_json(read_bytes(path)))
     except (ValueError, RecursionError, OverflowError) as error:
-        raise DataError(f"{path.name} is not a JSON file or damaged: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not a JSON file or damaged: {damage(error)}") from None
 
 
 def _of_json(path: Path, content: Any) -> Table:
     if isinstance(content, Mapping):
         lists = [k for k, v in content.items() if _is_records(v)]
         if len(lists) > 1:
-            raise DataError(f"{path.name} contains several lists of records: {', '.join(lists)}")
+            raise Unsupported(f"{path.name} contains several lists of records: {', '.join(lists)}")
         content = content[lists[0]] if lists else content
     if _is_records(content):
         return _table(path, columns_of([flat(record) for record in content]))
@@ -156,5 +156,5 @@ def _add_array(data: dict[str, Any], name: str, value: Any) -> None:
 def _table(path: Path, data: dict[str, Any]) -> Table:
     """The table of these arrays, of which there must be some."""
     if not data:
-        raise DataError(f"{path.name} contains no arrays of numbers")
+        raise MissingData(f"{path.name} contains no arrays of numbers")
     return Table(path.name, data)

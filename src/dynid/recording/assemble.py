@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    ConflictingArguments,
+    DamagedFile,
+    InvalidShape,
+    Mismatch,
+    TooFew,
+    UnknownName,
+    keyword,
+    named,
+)
 from dynid.recording.bad_rows import Block, bad_rows, segments
 from dynid.recording.clock import check_unit, from_start
 from dynid.recording.columns import Channels
@@ -44,12 +53,12 @@ def assemble(name: str, blocks: Sequence[Block], main: Table, joints: Channels, 
     lengths = {len(block.values): block for block in blocks}
     if len(lengths) > 1:
         counts = ", ".join(f"{b.signal} in {b.table.file} {n}" for n, b in lengths.items())
-        raise DataError(f"the signals of one run differ in their number of rows: {counts}")
+        raise InvalidShape(f"the signals of one run differ in their number of rows: {counts}")
     count, file, log = len(blocks[0].values), blocks[-1].table.file, reading.log
     start, stop, _ = slice(*(log.rows or (None, None))).indices(count)
     if stop - start < 2:
         left = f", of which rows={log.rows} leave {max(stop - start, 0)}" if log.rows is not None else ""
-        raise DataError(f"{file} has {count} rows{left}: at least two are needed")
+        raise TooFew(f"{file} has {count} rows{left}: at least two are needed")
     conversion, split = reading.conversion, log.bad_rows == "split"
     kept = []
     for block in blocks:
@@ -84,7 +93,7 @@ def _runs(
     touching = {s.removeprefix(NAMED_CONTACT): s for s in signals if s.startswith(NAMED_CONTACT)}
     unused = sorted(set(sensors) - set(named))
     if unused:
-        raise DataError(f"{file}: sensors= names '{unused[0]}', of which no wrench is read")
+        raise UnknownName(f"{keyword('sensors')} names '{unused[0]}', of which no wrench is read", where=file)
     out = []
     for k, piece in enumerate(pieces):
         label = name if len(pieces) == 1 else f"{name}#{k + 1}"
@@ -101,7 +110,7 @@ def _run_numbers(table: Table) -> Array | None:
         return None
     runs = table.values(["run"])[:, 0]
     if not np.all(np.isfinite(runs)):
-        raise DataError(f"{table.file}: column 'run' must hold the number of the run in every row")
+        raise DamagedFile("column 'run' must hold the number of the run in every row", where=table.file)
     return runs
 
 
@@ -112,14 +121,14 @@ def _time(blocks: Sequence[Block], count: int, reading: Reading) -> Array:
     if not clocks:
         assert reading.log.rate is not None
         if unit is not None:
-            raise DataError("units is given for t, but the times come from rate=")
+            raise ConflictingArguments(f"{named('units')} is given for t, but the times come from {keyword('rate')}")
         return np.arange(count) / reading.log.rate
     t = clocks[0].values[:, 0]
     for other in clocks[1:]:
         differs = np.flatnonzero(np.abs(other.values[:, 0] - t) > 0.01 * np.nanmedian(np.abs(np.diff(t))))
         if differs.size:
             row = int(differs[0]) + other.first
-            raise DataError(
+            raise Mismatch(
                 f"the clocks of {clocks[0].table.file} and {other.table.file} differ at {other.table.place(row)}: "
                 "bring them to one clock first"
             )

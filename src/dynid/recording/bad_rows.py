@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, NotFinite, TooFew, keyword
 from dynid.recording.table import Table
 
 __all__ = ["Block", "bad_rows", "segments"]
@@ -76,17 +76,17 @@ def _wrong(block: Block) -> NDArray[np.bool_]:
 
 def _refuse(blocks: Sequence[Block], k: int) -> None:
     """Raise DataError for bad row k."""
-    hint = 'bad_rows="split" leaves such rows out'
+    hint = f"{keyword('bad_rows', 'split')} leaves such rows out"
     for block in blocks:
         table, row = block.table, k + block.first
         if row in table.broken:
-            raise DataError(f"{table.file}, {table.place(row)}: {table.broken[row]}; {hint}")
+            raise DamagedFile(f"{table.file}, {table.place(row)}: {table.broken[row]}; {hint}", "bad_rows")
         wrong = np.flatnonzero(_wrong(block)[k])
         if wrong.size:
             column, value = block.columns[wrong[0]], block.values[k, wrong[0]]
             cell = f"'{table.text(column, row):.40}' is not a number"
             what = f"{value:.4g} is not plausible" if np.isfinite(value) else cell
-            raise DataError(f"{table.file}, {table.place(row)}, column '{column}': {what}; {hint}")
+            raise NotFinite(f"{table.file}, {table.place(row)}, column '{column}': {what}; {hint}", "bad_rows")
 
 
 def segments(file: str, t: Array, bad: NDArray[np.bool_], runs: Array | None, split: bool) -> list[slice]:
@@ -105,7 +105,7 @@ def segments(file: str, t: Array, bad: NDArray[np.bool_], runs: Array | None, sp
         return pieces
     long = [s for s in pieces if s.stop - s.start >= _SHORTEST]
     if not long:
-        raise DataError(f"{file} has no {_SHORTEST} consecutive good rows ({int(bad.sum())} of {len(t)} rows are bad)")
+        raise TooFew(f"{file} has no {_SHORTEST} consecutive good rows ({int(bad.sum())} of {len(t)} rows are bad)")
     kept = sum(s.stop - s.start for s in long)
     if kept < len(t):
         logger.warning(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynid.child import read_in_child
-from dynid.errors import DataError, DynidError
+from dynid.errors import DamagedFile, DynidError, MissingArgument, MissingData, UnknownName, Unsupported, keyword
 from dynid.recording.files import check_file, check_package, damage, optional_package
 from dynid.recording.records import columns_of, flat
 from dynid.recording.table import Table, Unusable, shown
@@ -68,12 +68,12 @@ def extract(path: Path, folder: Path, given: Any) -> dict[str, Any]:
     try:
         records = list(_mcap(path, given["topic"]) if path.suffix.lower() == ".mcap" else _rosbag(path, given["topic"]))
         if not records:
-            raise DataError(f"{path.name} contains no messages of the topic")
+            raise MissingData(f"{path.name} contains no messages of the topic", "topic")
         table = _table(path.name, _one_publisher(records, given["joints"], path.name))
     except (DynidError, MemoryError):
         raise
     except Exception as error:  # readers raise errors of many types on damaged files
-        raise DataError(f"{path.name} is not a bag, damaged or cut off: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not a bag, damaged or cut off: {damage(error)}") from None
     columns = list(enumerate(table.data.items()))
     np.savez(folder / _COLUMNS, **{str(k): x for k, (_, x) in columns if not isinstance(x, Unusable)})
     names = [(k, (name, x.reason if isinstance(x, Unusable) else None)) for k, (name, x) in columns]
@@ -85,12 +85,12 @@ def _chosen(topics: Mapping[str, str], topic: str | None, file: str) -> str:
     listed = shown([f"{name} ({kind})" for name, kind in topics.items()])
     if topic is not None:
         if topic not in topics:
-            raise DataError(f"{file} has no topic '{topic}', it has {listed}")
+            raise UnknownName(f"{file} has no topic '{topic}', it has {listed}", "topic")
         return topic
     for candidates in ([x for x, kind in topics.items() if kind.endswith("JointState")], list(topics)):
         if len(candidates) == 1:
             return candidates[0]
-    raise DataError(f'{file}: choose one topic with topic="...", it has {listed}')
+    raise MissingArgument(f"choose one topic with {keyword('topic')}, it has {listed}", "topic", where=file)
 
 
 def _rosbag(path: Path, topic: str | None) -> Iterator[Message]:
@@ -129,9 +129,9 @@ def _decoder(schema: Any, channel: Any, file: str) -> Any:
     if channel.message_encoding == "json":
         return json.loads
     if schema is None or schema.encoding not in ("ros2msg", "ros1msg", "ros2idl"):
-        raise DataError(
-            f"{file}: topic '{channel.topic}' is encoded as '{channel.message_encoding}': only ROS messages and JSON "
-            "are read"
+        raise Unsupported(
+            f"topic '{channel.topic}' is encoded as '{channel.message_encoding}': only ROS messages and JSON are read",
+            where=file,
         )
     typesys = optional_package("rosbags.typesys", "ros", "ROS messages in MCAP files")
     store = typesys.get_typestore(typesys.Stores.EMPTY)
@@ -160,7 +160,9 @@ def _one_publisher(records: list[Message], joints: Sequence[str] | None, file: s
         return records
     if not wanted:
         listed = shown([" ".join(sorted(s)) or "no names" for s in sets], 4)
-        raise DataError(f"{file}: messages of one topic name different joints ({listed}): give the robot or joints=")
+        raise MissingArgument(
+            f"messages of one topic name different joints ({listed}): give the robot or {keyword('joints')}", where=file
+        )
     kept = [m for m in records if frozenset(_joints_of(m[0])) in wanted]
     logger.info("%s: %d messages of other joints are left out", file, len(records) - len(kept))
     return kept

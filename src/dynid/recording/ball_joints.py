@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, NotIdentifiable, UnknownName
 from dynid.robot.chains import Step, ball_angles
 from dynid.robot.model import Robot
 
@@ -59,7 +59,7 @@ class BallJoint:
         if len(self.joints) != 3:
             known = sorted({n[:-3] for n in self.robot.coordinates if n.endswith(("_rx", "_ry", "_rz"))})
             has = f"it has {', '.join(known)}" if known else "it has none"
-            raise DataError(f"robot '{self.robot.name}' has no ball joint '{self.name}': {has}")
+            raise UnknownName(f"robot '{self.robot.name}' has no ball joint '{self.name}': {has}", "name")
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -88,10 +88,14 @@ class BallJoint:
         """
         given = np.asarray(quaternion, dtype=float)
         if given.ndim != 2 or given.shape[1] != 4 or not len(given):
-            raise DataError(f"ball joint '{self.name}': quaternions must have shape (N, 4), got {given.shape}")
+            raise InvalidShape(
+                f"ball joint '{self.name}': quaternions must have shape (N, 4), got {given.shape}", "quaternions"
+            )
         size = np.linalg.norm(given, axis=1)
         if not np.all(np.isfinite(size) & (size > 0)):
-            raise DataError(f"ball joint '{self.name}': the quaternion of row {np.argmin(size > 0)} is no rotation")
+            raise InvalidValue(
+                f"ball joint '{self.name}': the quaternion of row {np.argmin(size > 0)} is no rotation", "quaternions"
+            )
         matrices = scipy.spatial.transform.Rotation.from_quat(given / size[:, None]).as_matrix()
         found = np.array([ball_angles(self._steps, matrix) for matrix in matrices])
         self._refuse_singular(found)
@@ -125,4 +129,4 @@ class BallJoint:
         flat = np.abs(np.cos(angles[:, 1])) < _SINGULAR
         if flat.any():
             where = f"joint '{self.joints[1]}' is at 90 degrees in row {np.argmax(flat)}"
-            raise DataError(f"ball joint '{self.name}': {where}, where the other two angles cannot be told apart")
+            raise NotIdentifiable(f"ball joint '{self.name}': {where}, where the other two angles cannot be told apart")

@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.frames import frame_placement
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, DataError, InvalidShape, InvalidValue, NotFinite, keyword
 from dynid.recording.recording import Run, mended_poses
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked, checked_placement
@@ -87,20 +87,22 @@ def base_from_matrices(matrices: ArrayLike, positions: ArrayLike | None = None) 
     """
     given = np.asarray(matrices, dtype=float)
     if given.ndim != 3 or given.shape[1:] not in ((3, 3), (4, 4)):
-        raise DataError(f"matrices of a base are (N, 3, 3) or (N, 4, 4), got shape {given.shape}")
+        raise InvalidShape(f"matrices of a base are (N, 3, 3) or (N, 4, 4), got shape {given.shape}", "matrices")
     if given.shape[1] == 4 and positions is not None:
-        raise DataError("placements (N, 4, 4) contain the positions already; give rotations (N, 3, 3) with positions=")
+        raise ConflictingArguments(
+            f"placements (N, 4, 4) contain the positions already; give rotations (N, 3, 3) with {keyword('positions')}"
+        )
     if positions is None:
         where = given[:, :3, 3] if given.shape[1] == 4 else np.zeros((len(given), 3))
     else:
         where = checked(positions, (len(given), 3), "positions of the base", DataError)
     turns = given[:, :3, :3]
     if not np.all(np.isfinite(turns)) or not np.all(np.isfinite(where)):
-        raise DataError("the matrices of the base contain a number that is not finite")
+        raise NotFinite("the matrices of the base contain a number that is not finite", "matrices")
     off = np.abs(np.swapaxes(turns, 1, 2) @ turns - np.eye(3)).max(axis=(1, 2), initial=0.0)
     wrong = np.flatnonzero((off > _LARGEST_SKEW) | (np.linalg.det(turns) < 0))
     if wrong.size:
-        raise DataError(f"the matrix of the base at row {wrong[0]} is not a rotation")
+        raise InvalidValue(f"the matrix of the base at row {wrong[0]} is not a rotation", "matrices")
     u, _, vt = np.linalg.svd(turns)
     quaternion = scipy.spatial.transform.Rotation.from_matrix(u @ vt).as_quat()
     return BaseMotion(mended_poses(np.hstack([where, quaternion]), "the base"))
@@ -147,7 +149,7 @@ def base_from_imu(
     """
     clock = np.asarray(t, dtype=float)
     if clock.ndim != 1 or clock.size < 2 or not np.all(np.diff(clock) > 0):
-        raise DataError("the time of an inertial unit must have shape (N,) and increase")
+        raise InvalidValue("the time of an inertial unit must have shape (N,) and increase")
     shape = (clock.size, 3)
     rates = checked(gyroscope, shape, "the gyroscope", DataError)
     pull = np.array(checked(gravity, (3,), "gravity", DataError))
@@ -200,10 +202,10 @@ def base_from_foot(
     still = robot.with_base("fixed")
     joints = np.asarray(q, dtype=float)
     if joints.ndim != 2 or joints.shape[1] != robot.n:
-        raise DataError(f"q has shape {joints.shape}; robot '{robot.name}' needs (N, {robot.n})")
+        raise InvalidShape(f"q has shape {joints.shape}; robot '{robot.name}' needs (N, {robot.n})")
     feet = [foot] * len(joints) if isinstance(foot, str) else list(foot)
     if len(feet) != len(joints):
-        raise DataError(f"foot names {len(feet)} samples, q has {len(joints)}")
+        raise InvalidShape(f"foot names {len(feet)} samples, q has {len(joints)}", "foot")
     stands = np.eye(4) if placement is None else checked_placement(placement, "placement of the foot", DataError)
     seen = {name: frame_placement(still, joints, name) for name in dict.fromkeys(feet)}
     out = np.empty((len(joints), 4, 4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, keyword
 from dynid.recording.names import named_unit
 from dynid.recording.units import TIME_UNITS
 
@@ -39,9 +39,10 @@ def check_unit(file: str, column: str, t: Array, q: Array, v: Array | None) -> N
     unit = named or unit
     if unit == "s":
         return
-    raise DataError(
-        f'{file}: \'{column}\' advances by {step:.4g} per sample, which cannot be seconds: give units={{"t": "{unit}"}}'
-        " if it is a time, or time=None and rate= in Hz if it counts samples"
+    raise MissingArgument(
+        f"'{column}' advances by {step:.4g} per sample, which cannot be seconds: give {keyword('units', {'t': unit})}"
+        f" if it is a time, or {keyword('time', None)} and {keyword('rate')} in Hz if it counts samples",
+        where=file,
     )
 
 

@@ -58,7 +58,7 @@ def map_on_cluster(
         from distributed.protocol.pickle import dumps
         from distributed.scheduler import KilledWorker
     except ImportError:
-        raise DynidError("work on a cluster needs Dask: pip install 'dynid[cluster]'") from None
+        raise DynidError("work on a cluster needs Dask: pip install 'dynid[cluster]'", code="missing_package") from None
     place = getattr(getattr(client, "scheduler", None), "address", "the cluster")
     gone = (CommClosedError, CancelledError, asyncio.CancelledError, OSError, TimeoutError)
     futures: dict[Any, int] = {}
@@ -75,12 +75,18 @@ def map_on_cluster(
             done += 1
             yield k, result
     except KilledWorker:
-        raise DynidError(f"the workers died several times on {what} {names[k]}: is computer memory short?") from None
+        raise DynidError(
+            f"the workers died several times on {what} {names[k]}: is computer memory short?", code="interrupted"
+        ) from None
     except gone:
         name = names[min(futures.values(), default=0)]
-        raise DynidError(f"the scheduler {place} is gone after {done} of {len(items)} {what}s, at {name}") from None
+        raise DynidError(
+            f"the scheduler {place} is gone after {done} of {len(items)} {what}s, at {name}", code="interrupted"
+        ) from None
     except Exception as error:
-        raise DynidError(f"{what} {names[k]} failed on a worker: {type(error).__name__}: {error!s:.120}") from error
+        raise DynidError(
+            f"{what} {names[k]} failed on a worker: {type(error).__name__}: {error!s:.120}", code="interrupted"
+        ) from error
     finally:
         with suppress(RuntimeError, *gone):
             client.cancel(list(futures))
@@ -128,9 +134,9 @@ def connect(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise DynidError("work on a cluster needs Dask: pip install 'dynid[cluster]'") from None
+        raise DynidError("work on a cluster needs Dask: pip install 'dynid[cluster]'", code="missing_package") from None
     try:
         return Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DynidError(f"no Dask scheduler can be reached at {address}: {reason:.120}") from None
+        raise DynidError(f"no Dask scheduler can be reached at {address}: {reason:.120}", code="file_missing") from None

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, MissingJoints
+from dynid.errors import (
+    DataError,
+    Duplicate,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    MissingJoints,
+    UnknownName,
+    keyword,
+    named,
+)
 from dynid.recording.names import Group, groups, is_time, joint_first, tokens
 from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, WIDTH, column_names
 from dynid.recording.table import NO_COLUMN, Table, shown
@@ -80,9 +91,10 @@ def resolve(table: Table, signal: str, spec: Spec, channels: Channels) -> list[s
     else:
         columns = channels.without_locked([name for part in spec for name in _some(table, signal, part)])
     if channels.count is not None and len(columns) != channels.count:
-        raise DataError(
-            f"{table.file}: {signal} has {len(columns)} columns ({shown(columns, 8)}), "
-            f"expected {channels.count} {channels.what}"
+        raise Mismatch(
+            f"{signal} has {len(columns)} columns ({shown(columns, 8)}), expected {channels.count} {channels.what}",
+            "columns",
+            where=table.file,
         )
     return columns
 
@@ -94,7 +106,9 @@ def _some(table: Table, signal: str, part: str | int) -> list[str]:
         return [NO_COLUMN]
     if isinstance(part, int | np.integer):
         if not -len(names) <= part < len(names):
-            raise DataError(f"{table.file}: {signal} needs column {part}, the file has {len(names)} columns")
+            raise MissingData(
+                f"{signal} needs column {part}, the file has {len(names)} columns", "columns", where=table.file
+            )
         return [names[part]]
     if text in table.data:
         width = table.width(text)
@@ -106,16 +120,18 @@ def _some(table: Table, signal: str, part: str | int) -> list[str]:
         inside = _some(table, signal, match[1]) if match[1] else list(names)
         start, stop = (int(x) if x else None for x in match.group(2, 3))
         if (stop or 0) > len(inside) or not inside[start:stop]:
-            raise DataError(f"{table.file}: {signal} needs columns {text}, the file has {len(inside)} of them")
+            raise MissingData(
+                f"{signal} needs columns {text}, the file has {len(inside)} of them", "columns", where=table.file
+            )
         return inside[start:stop]
-    raise DataError(f"{table.file} has no column '{text}' for {signal}, it has {shown(names)}")
+    raise UnknownName(f"{table.file} has no column '{text}' for {signal}, it has {shown(names)}", "columns")
 
 
 def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list[str]:
     numbers = channels.numbers()
     labelled = "{joint" in pattern or "{part" in pattern
     if labelled and len(channels.names) != (channels.count or -1):
-        raise DataError(f"{signal}: the pattern '{pattern}' needs a robot or names in joints=")
+        raise MissingArgument(f"{signal}: the pattern '{pattern}' needs a robot or names in {keyword('joints')}")
 
     word = "part" if channels.what == "columns" else "joint"
 
@@ -123,7 +139,9 @@ def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list
         try:
             return pattern.format(i=k + 1, k=k, **{word: label})
         except (KeyError, IndexError, ValueError):
-            raise DataError(f"{signal}: the pattern '{pattern}' may contain {{i}}, {{k}} or {{{word}}} only") from None
+            raise InvalidValue(
+                f"{signal}: the pattern '{pattern}' may contain {{i}}, {{k}} or {{{word}}} only", "columns"
+            ) from None
 
     if numbers is None:
         count = 0
@@ -136,13 +154,17 @@ def _expand(table: Table, signal: str, pattern: str, channels: Channels) -> list
     columns = [name(k, label) for k, label in zip(numbers, labels, strict=True)]
     missing = [c for c in columns if c not in table.names] or ([] if columns else [name(0, "")])
     if missing:
-        raise DataError(f"{table.file} has no column '{missing[0]}' for {signal}, it has {shown(table.names)}")
+        raise UnknownName(
+            f"{table.file} has no column '{missing[0]}' for {signal}, it has {shown(table.names)}", "columns"
+        )
     return columns
 
 
 def _picked(table: Table, signal: str, columns: Sequence[str], pick: Sequence[int]) -> list[str]:
     if max(pick) >= len(columns) or min(pick) < 0:
-        raise DataError(f"{table.file}: joints= selects {signal}[{max(pick)}], the file has {len(columns)} of them")
+        raise Mismatch(
+            f"{keyword('joints')} selects {signal}[{max(pick)}], the file has {len(columns)} of them", where=table.file
+        )
     return [columns[k] for k in pick]
 
 
@@ -150,7 +172,7 @@ def resolve_time(table: Table, time: str | int) -> str:
     """The column of the clock that the caller names."""
     columns = _some(table, "t", time)
     if len(columns) != 1:
-        raise DataError(f"{table.file}: time='{time}' selects {len(columns)} columns, not one")
+        raise InvalidValue(f"{named('time')} '{time}' selects {len(columns)} columns, not one", where=table.file)
     return columns[0]
 
 
@@ -166,7 +188,9 @@ def guess_time(table: Table, joints: Sequence[str] = (), one_signal: bool = Fals
     if clocks or (one_signal and known <= {tokens(name) for name in table.names}):
         found = clocks
     if len(found) > 1:
-        raise DataError(f"{table.file}: several columns may be the time ({shown(found)}): choose with time=")
+        raise MissingArgument(
+            f"several columns may be the time ({shown(found)}): choose with {keyword('time')}", where=table.file
+        )
     return found[0] if found else None
 
 
@@ -176,9 +200,10 @@ def guess(table: Table, channels: dict[str, Channels], clock: str | None = None)
     if "q" in out and is_own_file(table):
         return out
     if not table.header:
-        raise DataError(
+        raise MissingArgument(
             f"{table.file} has {len(table.names)} columns and no header: say which are which, "
-            'such as columns={"q": "1:7", "torque": "13:19"}'
+            f"such as {keyword('columns', {'q': '1:7', 'torque': '13:19'})}",
+            "columns",
         )
     first = joint_first(table.names, channels["q"].names)
     if first:  # q_v then is the velocity of joint q, not the position of joint v
@@ -201,7 +226,10 @@ def guess(table: Table, channels: dict[str, Channels], clock: str | None = None)
             if signal == "q" and wanted.count is None:
                 channels = {s: Channels(c.names, c.pick, len(columns), c.what) for s, c in channels.items()}
     if "q" not in out:
-        raise DataError(f"{table.file}: no column is named as a position: give columns=, it has {shown(table.names)}")
+        raise MissingArgument(
+            f"no column is named as a position: give {keyword('columns')}, it has {shown(table.names)}",
+            where=table.file,
+        )
     if "v" in out and "reference" not in out and _are_commands(table, out["q"], out["v"]):
         out["reference"] = out.pop("v")
     return out
@@ -264,7 +292,9 @@ def guess_one(table: Table, signal: str, channels: Channels, clock: str | None) 
     planned = [g for g in found if signal == "q" and g.signal == "reference"]
     columns = _choose(table, signal, named or plain or planned, channels)
     if columns is None:
-        raise DataError(f"{table.file}: no columns for {signal} found: give columns=, it has {shown(names)}")
+        raise MissingArgument(
+            f"no columns for {signal} found: give {keyword('columns')}, it has {shown(names)}", where=table.file
+        )
     return columns
 
 
@@ -280,7 +310,7 @@ def _groups(
     try:
         return groups(names, channels.names, bare=bare, clock=clock, first=first)
     except DataError as error:
-        raise DataError(f"{table.file}: {error}") from None
+        raise error.at(table.file) from None
 
 
 def is_own_file(table: Table) -> bool:
@@ -322,13 +352,15 @@ def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -
             return None
     if len(fitting) > 1:
         options = " or ".join(map(str, fitting))
-        raise DataError(f"{table.file}: {signal} may be {options}: say which with columns=, for all signals")
+        raise MissingArgument(
+            f"{signal} may be {options}: say which with {keyword('columns')}, for all signals", where=table.file
+        )
     if not fitting:
         _refuse_size(table, signal, found, channels)
         return None
     group = fitting[0]
     if group.doubles:
-        raise DataError(f"{table.file}: {signal} has two columns for one joint: {shown(group.doubles)}")
+        raise Duplicate(f"{signal} has two columns for one joint: {shown(group.doubles)}", where=table.file)
     if None in group.columns:
         return list(group.columns.values())
     if not group.numbered:
@@ -337,8 +369,9 @@ def _choose(table: Table, signal: str, found: list[Group], channels: Channels) -
         return [group.columns[n] for n in channels.names]
     numbers = sorted(key for key in group.columns if isinstance(key, int))
     if numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[0] > 1:
-        raise DataError(
-            f"{table.file}: {signal} is numbered {shown([str(k) for k in numbers])}: list its columns in columns="
+        raise MissingArgument(
+            f"{signal} is numbered {shown([str(k) for k in numbers])}: list its columns in {keyword('columns')}",
+            where=table.file,
         )
     columns = [group.columns[k] for k in numbers]
     if channels.pick is None:
@@ -354,9 +387,10 @@ def _refuse_size(table: Table, signal: str, found: list[Group], channels: Channe
     group = several[0]
     if any(n in group.columns for n in channels.names):
         raise _missing_joints(table, signal, group, channels)
-    raise DataError(
-        f"{table.file}: {signal} has {len(group.columns)} columns ({group}), expected {channels.count} "
-        f"{channels.what}: choose with joints= or columns="
+    raise Mismatch(
+        f"{signal} has {len(group.columns)} columns ({group}), expected {channels.count} "
+        f"{channels.what}: choose with {keyword('joints')} or {keyword('columns')}",
+        where=table.file,
     )
 
 
@@ -366,5 +400,6 @@ def _missing_joints(table: Table, signal: str, group: Group, channels: Channels)
     joints = f"joint '{missing[0]}'" if len(missing) == 1 else f"joint '{missing[0]}' and {len(missing) - 1} more"
     what = f"{table.file}: {signal} has no column for {joints}, it has {shown(table.names)}"
     if signal != "q":
-        return DataError(what)
-    return MissingJoints(f"{what}; joints that do not move are left out with lock='{','.join(missing)}'", missing)
+        return MissingData(what)
+    still = keyword("lock", ",".join(missing))
+    return MissingJoints(f"{what}; joints that do not move are left out with {still}", missing)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, MissingArgument, NotApplicable, UnknownName, keyword, named
 from dynid.recording.log_fields import PerJoint
 from dynid.recording.log_format import LogFormat
 from dynid.recording.names import named_unit
@@ -30,7 +30,7 @@ class Conversion:
 
     def __post_init__(self) -> None:
         if self.log.motor_side and (self.robot is None or self.robot.transmission is None):
-            raise DataError("motor_side needs a robot with a transmission (robot.with_transmission)")
+            raise MissingArgument("motor_side needs a robot with a transmission (robot.with_transmission)")
 
     def on_motor_side(self, signal: str) -> bool:
         """Whether the file has this signal (for a current with a gain: the torque) on the motor side."""
@@ -49,16 +49,19 @@ class Conversion:
         """Values (N, channel) in SI units, still on the side and with the sign of the file."""
         given = self.log.units.get(signal)
         if given is None:
-            named = next((unit for unit in (named_unit(signal, c) for c in columns) if unit), None)
-            if named:
-                raise DataError(
-                    f"{file}: column '{columns[0]}' is named in {named}: give units={{'{signal}': '{named}'}}, or the "
-                    "unit that it has"
+            unit = next((unit for unit in (named_unit(signal, c) for c in columns) if unit), None)
+            if unit:
+                raise MissingArgument(
+                    f"column '{columns[0]}' is named in {unit}: give {keyword('units', {signal: unit})}, or the "
+                    "unit that it has",
+                    where=file,
                 )
             return values
         units = [given] * values.shape[1] if isinstance(given, str) else list(given)
         if len(units) != values.shape[1]:
-            raise DataError(f"units of {signal} has {len(units)} entries, the signal {values.shape[1]} columns")
+            raise InvalidShape(
+                f"{named('units')} of {signal} has {len(units)} entries, the signal {values.shape[1]} columns"
+            )
         return values * [self._factor(signal, unit, k) for k, unit in enumerate(units)]
 
     def _factor(self, signal: str, unit: str, k: int) -> float:
@@ -72,7 +75,7 @@ class Conversion:
         if unit not in known:
             counted = ", counts:4096" if signal in ENCODER_SIGNALS and not slides else ""
             whose = "" if slides is None or self.robot is None else f", joint '{self.robot.coordinates[k]}'"
-            raise DataError(f"unit '{unit}' of {signal}{whose} is unknown: use {', '.join(known)}{counted}")
+            raise UnknownName(f"unit '{unit}' of {signal}{whose} is unknown: use {', '.join(known)}{counted}", "units")
         return known[unit]
 
     def _slides(self, signal: str, k: int) -> bool | None:
@@ -91,7 +94,9 @@ class Conversion:
                 out[signal] = out[signal] * _per_joint(what, signal, factor, out[signal].shape[1])
         if self.log.gain is not None:
             if "current" not in out or "torque" in out:
-                raise DataError("gain turns currents into torques: the recording must have currents and no torques")
+                raise NotApplicable(
+                    "gain turns currents into torques: the recording must have currents and no torques", "gain"
+                )
             out["torque"] = out["current"] * _per_joint("gain", "current", self.log.gain, out["current"].shape[1])
             if self.on_motor_side("torque"):
                 del out["current"]  # motor currents do not belong beside joint torques
@@ -111,16 +116,18 @@ class Conversion:
             late = made if what == "offset" else set()
             unused = set(getattr(self.log, what)) - set(signals) - late - {"t"}
             if unused:
-                raise DataError(f"{what} is given for {min(unused)}, which the recording does not have")
+                raise NotApplicable(f"{what} is given for {min(unused)}, which the recording does not have")
         if not isinstance(self.log.motor_side, bool):
             unused = set(self.log.motor_side) - set(signals) - made
             if unused:
-                raise DataError(f"motor_side is given for {min(unused)}, which the recording does not have")
+                raise NotApplicable(
+                    f"{named('motor_side')} is given for {min(unused)}, which the recording does not have"
+                )
 
 
 def _per_joint(what: str, signal: str, value: PerJoint, count: int) -> Array:
     """The value as an array that broadcasts over the joints."""
     out = np.asarray(value, dtype=float)
     if out.shape not in ((), (count,)):
-        raise DataError(f"{what} of {signal} has {out.size} entries, expected one number or {count}")
+        raise InvalidShape(f"{what} of {signal} has {out.size} entries, expected one number or {count}")
     return out

@@ -16,7 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, MissingData
 from dynid.markup import HtmlSummary
 from dynid.recording.load import columns_of_table
 from dynid.recording.log_fields import LogFields
@@ -100,7 +100,7 @@ class DataSet(HtmlSummary):
         found = tuple(p for p in self.partitions if all(p.keys.get(k) == str(v) for k, v in keys.items()))
         if not found:
             wanted = ", ".join(f"{k}={v}" for k, v in keys.items())
-            raise DataError(f"{self.source} has no partition with {wanted}")
+            raise MissingData(f"{self.source} has no partition with {wanted}")
         return replace(self, partitions=found)
 
     def split(self, share: float = 0.25) -> tuple[DataSet, DataSet]:
@@ -122,7 +122,9 @@ class DataSet(HtmlSummary):
         """
         count = round(share * len(self.partitions))
         if not 0 < count < len(self.partitions):
-            raise DataError(f"a share of {share:g} of {len(self.partitions)} partitions leaves one side empty")
+            raise InvalidValue(
+                f"a share of {share:g} of {len(self.partitions)} partitions leaves one side empty", "share"
+            )
         cut = len(self.partitions) - count
         return replace(self, partitions=self.partitions[:cut]), replace(self, partitions=self.partitions[cut:])
 
@@ -191,7 +193,7 @@ class DataSet(HtmlSummary):
             if total >= samples:
                 break
         if not found:
-            raise DataError(bad[0].reason)
+            raise MissingData(bad[0].reason)
         # In the order of time, whatever the order in which they were chosen.
         runs = [run for _, one in sorted(found, key=lambda item: item[0]) for run in one.runs]
         first = found[0][1]
@@ -287,7 +289,7 @@ def open_dataset(
     3
     """
     if longest < 256:
-        raise DataError(f"a chunk needs at least 256 samples, got {longest}")
+        raise InvalidValue(f"a chunk needs at least 256 samples, got {longest}", "longest")
     given = (log or LogFormat()).replaced(fields)
     long = "://" not in str(source) and Path(source).is_file()
     partitions = pieces_of(Path(source), longest, given.rows) if long else listed(str(source))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from dynid.errors import DataError
+from dynid.errors import NotWritable
 from dynid.files import make_folder, writing_bytes
 from dynid.recording.dataset import LONGEST
 from dynid.recording.recording import Recording
@@ -50,7 +50,7 @@ def write_partition(
     for k, run in enumerate(recording.runs):
         path = place / f"run={quote(run.name or str(k), safe=' ')}" / "part-0.parquet"
         if path.exists():
-            raise DataError(f"partition {path} is there already: choose another folder, or remove it")
+            raise NotWritable(f"partition {path} is there already: choose another folder, or remove it")
         table = replace(recording, runs=(run,)).columns()
         frame = polars.DataFrame(table)
         if float32:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch, MissingData, UnknownName
 from dynid.plotting.labels import SIGNALS, signal_groups
 from dynid.plotting.style import look_of
 from dynid.plotting.traces import Line, Panel, chosen_joints, draw_panels
@@ -29,7 +29,7 @@ def prismatic_joints(robot: Robot | None, joints: Sequence[str]) -> list[bool] |
     if robot is None:
         return None
     if tuple(joints) != robot.coordinates:
-        raise DataError(f"the recording is of {', '.join(joints)}, robot '{robot.name}' has other joints")
+        raise Mismatch(f"the recording is of {', '.join(joints)}, robot '{robot.name}' has other joints")
     return [robot.channel_units[name] == "N" for name in robot.coordinates]
 
 
@@ -57,10 +57,10 @@ def draw_recording(
     wanted = (signals,) if isinstance(signals, str) else tuple(signals or ())
     unknown = [s for s in wanted if s not in SIGNALS]
     if unknown:
-        raise DataError(f"signal '{unknown[0]}' cannot be drawn: use {', '.join(SIGNALS)}")
+        raise UnknownName(f"signal '{unknown[0]}' cannot be drawn: use {', '.join(SIGNALS)}", "signals")
     held = [s for s in (wanted or _DEFAULT) if any(getattr(run, s) is not None for run in recording.runs)]
     if len(held) < len(wanted):
-        raise DataError(f"the recording has no {next(s for s in wanted if s not in held)}")
+        raise MissingData(f"the recording has no {next(s for s in wanted if s not in held)}", "signals")
     chosen = chosen_joints(joints, recording.joints)
     clocks, begins = run_clock(recording)
     panels, named = [], set()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, MissingData, MissingFile
 from dynid.reading import PACKED, check_regular, read_regular, unpacked
 
 __all__ = [
@@ -47,7 +47,7 @@ def check_file(path: Path) -> int:
     try:
         return check_regular(path)
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise MissingFile(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -56,9 +56,9 @@ def read_bytes(path: Path) -> bytes:
     try:
         raw = read_regular(path)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        raise MissingFile(f"{path} cannot be read: {error.strerror}") from None
     if not raw:
-        raise DataError(f"{path.name} is empty")
+        raise MissingData(f"{path.name} is empty")
     ending = path.suffix.lower()
     return unpacked(raw, ending, path.name) if ending in PACKED else raw
 
@@ -67,7 +67,7 @@ def read_bytes(path: Path) -> bytes:
 def unpacked_file(path: Path) -> Iterator[Path]:
     """The path of a file, or of a temporary one with its content if it is compressed."""
     if not check_file(path):
-        raise DataError(f"{path.name} is empty")
+        raise MissingData(f"{path.name} is empty")
     if path.suffix.lower() not in PACKED:
         yield path
         return
@@ -86,7 +86,7 @@ def damage(error: BaseException) -> str:
 def check_package(package: str, extra: str, what: str) -> None:
     """Refuse to go on without an optional package, which a child process will import; the error names the extra."""
     if importlib.util.find_spec(package) is None:
-        raise DynidError(f"{what} need the package '{package}': pip install 'dynid[{extra}]'")
+        raise DynidError(f"{what} need the package '{package}': pip install 'dynid[{extra}]'", code="missing_package")
 
 
 def optional_package(name: str, extra: str, what: str) -> ModuleType:

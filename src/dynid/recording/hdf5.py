@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.child import read_in_child
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, DataError
 from dynid.limits import exceeded, file_limits
 from dynid.reading import within_ratio
 from dynid.recording.files import check_package, damage, unpacked_file
@@ -25,7 +25,7 @@ def hdf5_arrays(path: Path) -> dict[str, Any]:
         try:
             found = read_in_child("dynid.recording.hdf5:extract", plain, folder)
         except DataError as error:
-            raise DataError(str(error).replace(plain.name, path.name)) from None
+            raise DamagedFile(str(error).replace(plain.name, path.name)) from None
         return {
             key: None if k is None else np.load(folder / f"{k}.npy", allow_pickle=False) for key, k in found.items()
         }
@@ -61,5 +61,5 @@ def extract(path: Path, folder: Path, _: Any) -> dict[str, int | None]:
     except (DataError, MemoryError):
         raise
     except Exception as error:
-        raise DataError(f"{path.name} is not an HDF5 file or damaged: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not an HDF5 file or damaged: {damage(error)}") from None
     return found

@@ -12,7 +12,19 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import (
+    ConflictingArguments,
+    InvalidType,
+    Mismatch,
+    MissingArgument,
+    MissingFile,
+    NotApplicable,
+    Sentence,
+    UnknownName,
+    WrongFormat,
+    keyword,
+    named,
+)
 from dynid.recording import arrays, tables
 from dynid.recording.assemble import Reading, assemble
 from dynid.recording.bad_rows import Block
@@ -120,25 +132,25 @@ def load_recording(
     """
     unknown = [name for name in fields if name not in LogFormat.model_fields]
     if unknown:
-        raise DataError(unknown_field(unknown[0]))
+        raise UnknownName(unknown_field(unknown[0]))
     if log is not None and not isinstance(log, LogFormat):
-        raise DataError(f"log must be a LogFormat, got {log!r:.60}")
+        raise InvalidType(f"log must be a LogFormat, got {log!r:.60}", "log")
     if robot is not None and not isinstance(robot, Robot):
-        raise DataError(f"robot must come from dynid.load_robot, got {robot!r:.60}")
+        raise InvalidType(f"robot must come from dynid.load_robot, got {robot!r:.60}")
     chosen = (log or LogFormat()).replaced(fields)
     if robot is not None and chosen.joints is not None and len(chosen.joints) != robot.n:
         count, names = len(chosen.joints), shown(robot.coordinates)
-        raise DataError(f"joints= has {count} entries, the robot {robot.n} joints ({names})")
+        raise Mismatch(f"{keyword('joints')} has {count} entries, the robot {robot.n} joints ({names})")
     reading = Reading(robot, chosen, Conversion(robot, chosen), sensors or {}, whole)
     sources = [source] if isinstance(source, str | Path | Mapping) else list(source)
     if not sources:
-        raise DataError("no file is given")
+        raise MissingArgument("no file is given", "source")
     loaded = [_load(one, reading) for one in sources]
     for other in loaded[1:]:
         if other.joints != loaded[0].joints:
-            raise DataError(
+            raise Mismatch(
                 f"run '{other.runs[0].name}' has the joints {shown(other.joints)}, "
-                f"run '{loaded[0].runs[0].name}' {shown(loaded[0].joints)}: give the robot or joints="
+                f"run '{loaded[0].runs[0].name}' {shown(loaded[0].joints)}: give the robot or {keyword('joints')}"
             )
     formats = [recording.log_format for recording in loaded]
     return Recording(
@@ -207,10 +219,13 @@ class _Source:
             if column is not None:
                 out.append((table, column))
         if out and log.rate is not None:
-            raise DataError(f"{out[0][0].file}: {both_clocks(out[0][1], log.rate)}")
+            raise ConflictingArguments(f"{out[0][0].file}: {both_clocks(out[0][1], log.rate)}", "rate")
         if not out and log.rate is None:
             file, names = candidates[0].file, shown(candidates[0].names)
-            raise DataError(f"{file} has no column for the time: give time= (a column) or rate= (Hz), it has {names}")
+            raise MissingArgument(
+                f"{file} has no column for the time: give {keyword('time')} (a column) or {keyword('rate')} (Hz), "
+                f"it has {names}"
+            )
         return out
 
     def columns(
@@ -223,11 +238,11 @@ class _Source:
             if given is None:
                 return {s: (table, names) for s, names in guess(table, channels, clocks.get(table)).items()}
             if "q" not in given:
-                raise DataError(f"columns names {', '.join(given)}, but not q: positions are needed")
+                raise MissingArgument(f"{named('columns')} names {', '.join(given)}, but not q: positions are needed")
             return {s: (table, resolve(table, s, spec, channels[s])) for s, spec in given.items()}
         extra = set(given or ()) - set(self.tables)
         if extra:
-            raise DataError(f"columns is given for {min(extra)}, which has no file of its own")
+            raise NotApplicable(f"{named('columns')} is given for {min(extra)}, which has no file of its own")
         out: dict[str, tuple[Table, Sequence[str]]] = {}
         for signal, table in self.tables.items():
             if signal == "t":
@@ -245,7 +260,7 @@ def _load(source: Source, reading: Reading) -> Recording:
     unknown = [s for s in files if s not in ("", "t") and not is_signal(s)]
     if unknown or ("" not in files and "q" not in files):
         wrong = f"'{unknown[0]}' is none of them" if unknown else "q is needed"
-        raise DataError(f"one file per signal is given by t, {', '.join(SIGNALS)}: {wrong}")
+        raise UnknownName(f"one file per signal is given by t, {', '.join(SIGNALS)}: {wrong}", "source")
     paths = {signal: Path(path) for signal, path in files.items()}
     opened: dict[Path, Table] = {}
     for path in paths.values():
@@ -322,10 +337,8 @@ def _report_missing(file: str, picked: Mapping[str, tuple[Table, Sequence[str]]]
     wrench = any(signal.startswith("wrench") for signal in picked)
     if unread and not wrench and "torque" not in picked and "current" not in picked:
         absent = ", ".join(s for s in ("v", "torque", "current") if s not in picked)
-        logger.warning(
-            "%s: read %s; not found: %s; columns left over: %s. Name them with columns=, or in the log format",
-            *(file, found, absent, shown(unread)),
-        )
+        left = f"columns left over: {shown(unread)}. Name them with {keyword('columns')}, or in the log format"
+        logger.warning(Sentence(f"{file}: read {found}; not found: {absent}; {left}"))
     else:
         logger.info("%s: %s", file, found)
 
@@ -340,14 +353,14 @@ def read_table(path: Path, reading: Reading) -> Table:
     kind = kind_of(path)
     if kind in _BAGS or os.path.isdir(path):
         if not os.path.exists(path):
-            raise DataError(f"{path} cannot be read: No such file or directory")
+            raise MissingFile(f"{path} cannot be read: No such file or directory")
         known = reading.robot.coordinates if reading.robot is not None else ()
         names = [x for x in reading.log.joints or known if isinstance(x, str)]
         return read_bag(path, reading.log.topic, names or None)
     if reading.log.topic is not None:
-        raise DataError(f"topic= selects a topic of a bag, {path.name} is not a bag")
+        raise NotApplicable(f"{keyword('topic')} selects a topic of a bag, {path.name} is not a bag")
     if kind not in _READERS:
-        raise DataError(f"{path.name}: ending '{kind}' is unknown, known are {', '.join([*_READERS, *_BAGS])}")
+        raise WrongFormat(f"ending '{kind}' is unknown, known are {', '.join([*_READERS, *_BAGS])}", where=path.name)
     return _READERS[kind](path)
 
 

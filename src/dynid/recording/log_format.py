@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import DamagedFile, DataError, InvalidType, InvalidValue, MissingFile, did_you_mean, keyword, named
 from dynid.markup import html_table
 from dynid.quoting import toml_value
 from dynid.reading import read_toml
@@ -101,7 +101,7 @@ class LogFormat(BaseModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise DataError(_sentence(error)) from None
+            raise InvalidValue(_sentence(error)) from None
 
     @field_validator("time", mode="before")
     @classmethod
@@ -175,7 +175,7 @@ class LogFormat(BaseModel):
     def _check_joints(cls, value: Any) -> Any:
         if value is None:
             return None
-        wrong = f"joints= must list names or indices, got {value!r:.60}"
+        wrong = f"{named('joints')} must list names or indices, got {value!r:.60}"
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise ValueError(wrong)
         joints = tuple(int(x) if isinstance(x, np.integer) else x for x in value)
@@ -219,11 +219,13 @@ class LogFormat(BaseModel):
     @model_validator(mode="after")
     def _check_clock(self) -> LogFormat:
         if self.time is None and self.rate is None:
-            raise ValueError("without a time column (time=None) the rate in Hz is needed: rate=")
+            raise ValueError(
+                f"without a time column ({keyword('time', None)}) the rate in Hz is needed: {keyword('rate')}"
+            )
         if self.time not in (None, "auto") and self.rate is not None:
             raise ValueError(both_clocks(self.time, self.rate))
         if self.time is None and "t" in self.units:
-            raise ValueError("units is given for t, but the times come from rate=")
+            raise ValueError(f"{named('units')} is given for t, but the times come from {keyword('rate')}")
         return self
 
     def replaced(self, fields: Mapping[str, Any]) -> LogFormat:
@@ -284,20 +286,20 @@ class LogFormat(BaseModel):
         if isinstance(source, Mapping):
             content, place = source, ""
         else:
-            place = f"{Path(source).name}: "
+            place = Path(source).name
             try:
                 content = read_toml(source)
             except OSError as error:
-                raise DataError(f"{source} cannot be read: {error.strerror}") from None
+                raise MissingFile(f"{source} cannot be read: {error.strerror}") from None
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise DataError(f"{place}not a TOML file: {error}") from None
+                raise DamagedFile(f"not a TOML file: {error}", where=place) from None
         table = content.get("log", content)
         if not isinstance(table, Mapping):
-            raise DataError(f"{place}log must be a table of settings, got {table!r:.60}")
+            raise InvalidType(f"log must be a table of settings, got {table!r:.60}", "log", where=place)
         try:
             return cls(**table)
         except DataError as error:
-            raise DataError(f"{place}{error}") from None
+            raise (error.at(place) if place else error) from None
 
     def to_toml(self) -> str:
         """TOML lines of the fields that differ from their defaults, for a file of their own or below `[log]`.
@@ -351,7 +353,8 @@ class LogFormat(BaseModel):
 
 def both_clocks(column: object, rate: float) -> str:
     """The message on a rate beside a time column."""
-    return f"the log has a time column '{column}' and rate={rate:g}: leave out the rate, or say time=None"
+    clocks = f"the log has a time column '{column}' and {keyword('rate', rate)}"
+    return f"{clocks}: leave out the rate, or say {keyword('time', None)}"
 
 
 def _sentence(error: ValidationError) -> str:

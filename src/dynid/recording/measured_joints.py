@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.assembly import Assembly, assemble
-from dynid.errors import DataError
+from dynid.errors import Infeasible, NotApplicable, NotIdentifiable, UnknownName
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
 
@@ -58,10 +58,12 @@ def reconcile(robot: Robot, recording: Recording) -> tuple[Recording, dict[str, 
     ('crank',)
     """
     if not robot.loops or robot.base == "floating":
-        raise DataError(f"robot '{robot.name}' has no closed loops, or a floating base: there is nothing to reconcile")
+        raise NotApplicable(
+            f"robot '{robot.name}' has no closed loops, or a floating base: there is nothing to reconcile"
+        )
     unknown = [name for name in recording.joints if name not in robot.tree_coordinates]
     if unknown:
-        raise DataError(f"no joint named '{unknown[0]}', the joints are {', '.join(robot.tree_coordinates)}")
+        raise UnknownName(f"no joint named '{unknown[0]}', the joints are {', '.join(robot.tree_coordinates)}")
     columns = [robot.tree_coordinates.index(name) for name in recording.joints]
     runs, squares, count = [], np.zeros(len(columns)), 0
     for run in recording.runs:
@@ -84,7 +86,7 @@ def _reconciled(robot: Robot, run: Run, joints: tuple[str, ...], columns: list[i
         J = motion.jacobian[:, columns]
         singular = np.linalg.svd(J, compute_uv=False)
         if len(columns) < robot.n or singular[:, -1].max() < _SUFFICIENT * singular[:, 0].max():
-            raise DataError(
+            raise NotIdentifiable(
                 f"{', '.join(joints)} do not determine the independent joints {', '.join(robot.coordinates)}"
             )
         step = (np.linalg.pinv(J) @ (run.q - motion.q[:, columns])[:, :, None])[:, :, 0]
@@ -92,7 +94,9 @@ def _reconciled(robot: Robot, run: Run, joints: tuple[str, ...], columns: list[i
         x = x + step * np.minimum(1.0, _LONGEST / np.maximum(size, 1e-300))
         if size.max() < _CONVERGED:
             return assemble(robot, x)
-    raise DataError(f"run '{run.name}': the measured positions of {', '.join(joints)} fit no posture of '{robot.name}'")
+    raise Infeasible(
+        f"the measured positions of {', '.join(joints)} fit no posture of '{robot.name}'", where=f"run '{run.name}'"
+    )
 
 
 def _changed(robot: Robot, run: Run, joints: tuple[str, ...], motion: Assembly) -> Run:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, keyword
 
 __all__ = ["Group", "groups", "is_time", "joint_first", "mentioned", "named_unit", "tokens"]
 
@@ -204,7 +204,9 @@ def groups(
             readings = [r for r in readings if r.joint_first is first] or readings
         if len(readings) > 1:
             options = " or ".join(f"{r.signal} of joint '{r.joint}'" for r in readings)
-            raise DataError(f"column '{name}' may be {options}: say which with columns=, for all signals")
+            raise MissingArgument(
+                f"column '{name}' may be {options}: say which with {keyword('columns')}, for all signals"
+            )
         if readings:
             key, rest = readings[0].joint, readings[0].rest
         else:

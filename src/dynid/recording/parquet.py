@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.child import read_in_child
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, DataError
 from dynid.limits import exceeded, file_limits
 from dynid.reading import within_ratio
 from dynid.recording.files import damage, unpacked_file
@@ -25,7 +25,7 @@ def parquet_frame(path: Path) -> Any:
         try:
             read_in_child("dynid.recording.parquet:extract", plain, Path(name))
         except DataError as error:
-            raise DataError(str(error).replace(plain.name, path.name)) from None
+            raise DamagedFile(str(error).replace(plain.name, path.name)) from None
         return polars.read_ipc((Path(name) / _TABLE).read_bytes())
 
 
@@ -43,4 +43,4 @@ def extract(path: Path, folder: Path, _: Any) -> None:
     except (DataError, MemoryError):
         raise
     except BaseException as error:  # panics are no Exceptions
-        raise DataError(f"{path.name} is not a Parquet file or damaged: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not a Parquet file or damaged: {damage(error)}") from None

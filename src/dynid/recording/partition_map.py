@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, MissingData, keyword
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.cluster import map_on_cluster
 from dynid.recording.dataset import DataSet
@@ -71,7 +71,7 @@ def map_partitions(
             if isinstance(result, LeftOut):
                 bad += 1
                 if not skip_bad:
-                    raise DataError(f"{result.reason}; skip_bad=True leaves such partitions out")
+                    raise MissingData(f"{result.reason}; {keyword('skip_bad', True)} leaves such partitions out")
             waiting[k] = result
             while following in waiting:
                 yield following, waiting.pop(following)

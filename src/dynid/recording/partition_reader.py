@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, DataError
 from dynid.recording.assemble import Reading
 from dynid.recording.convert import Conversion
 from dynid.recording.files import damage
@@ -55,7 +55,7 @@ class PartitionReader:
             raise self._error("has columns and no rows")
 
     def _error(self, what: str) -> DataError:
-        return DataError(f"partition {self._partition.name} {what}")
+        return DamagedFile(f"partition {self._partition.name} {what}")
 
     def cuts(self) -> list[tuple[int, int]]:
         """First row and row after the last of every chunk."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from dynid.errors import DataError
+from dynid.errors import MissingData, MissingFile, WrongFormat
 from dynid.recording.files import damage, optional_package
 
 if TYPE_CHECKING:
@@ -70,16 +70,16 @@ def listed(source: str) -> tuple[Partition, ...]:
             system, root = fsspec.core.url_to_fs(source)
             files = [f for f in system.find(root) if f.endswith(ENDINGS)]
         except Exception as error:  # every file system has errors of its own
-            raise DataError(f"{source} cannot be listed: {damage(error)}") from None
+            raise MissingFile(f"{source} cannot be listed: {damage(error)}") from None
         found = [(f.removeprefix(root).lstrip("/"), system.unstrip_protocol(f)) for f in files]
     else:
         folder = Path(source).resolve()  # a worker may run in another folder
         if not folder.is_dir():
-            raise DataError(f"{source} is not a folder of Parquet partitions")
+            raise WrongFormat(f"{source} is not a folder of Parquet partitions")
         files = [f for f in folder.rglob("*") if f.suffix in ENDINGS and f.is_file()]
         found = [(f.relative_to(folder).as_posix(), str(f)) for f in files]
     if not found:
-        raise DataError(f"{source} contains no Parquet file: dynid convert makes a data set of other logs")
+        raise MissingData(f"{source} contains no Parquet file: dynid convert makes a data set of other logs")
     found.sort(key=lambda one: [int(x) if k % 2 else x for k, x in enumerate(re.split(r"(\d+)", one[0]))])
     return tuple(Partition(name, address, hive_keys(name)) for name, address in found)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynid.child import read_in_child
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, DataError, MissingData, TooFew, TooLarge, Unsupported, WrongFormat
 from dynid.limits import exceeded, file_limits
 from dynid.reading import PACKED, within_ratio
 from dynid.recording.files import check_file, damage, kind_of
@@ -86,18 +86,20 @@ def _has_lines(path: Path) -> bool:
 def pieces_of(path: Path, longest: int, rows: tuple[int | None, int | None] | None) -> tuple[Partition, ...]:
     """The pieces of a file with at most `longest` rows each, of all its rows or of some."""
     if not check_file(path):
-        raise DataError(f"{path.name} is empty")
+        raise MissingData(f"{path.name} is empty")
     kind = kind_of(path)
     if path.suffix.lower() in PACKED or kind not in (*TEXT_ENDINGS, *ENDINGS):
         known = ", ".join((*TEXT_ENDINGS, *ENDINGS))
-        raise DataError(f"{path.name} cannot be read in pieces: only files that end in {known} can")
+        raise WrongFormat(f"{path.name} cannot be read in pieces: only files that end in {known} can")
     if kind in ENDINGS:
         with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
             total = read_in_child("dynid.recording.pieces:check_parquet", path, Path(folder), longest)
         cuts = cut(path.name, total, longest, rows)
         return tuple(Partition(_name(path, a, b), str(path.resolve()), rows=(a, b)) for a, b in cuts)
     if not _has_lines(path):
-        raise DataError(f"{path.name} cannot be read in pieces: its lines do not end with line feeds, or it is UTF-16")
+        raise Unsupported(
+            f"{path.name} cannot be read in pieces: its lines do not end with line feeds, or it is UTF-16"
+        )
     index = _TextIndex(path)
     return tuple(
         Partition(_name(path, a, b), str(path.resolve()), rows=(a, b), text=index.piece(a, b))
@@ -113,7 +115,7 @@ def cut(name: str, total: int, longest: int, rows: tuple[int | None, int | None]
     """First row and row after the last of every piece of `total` rows, or of some of them; all of equal length."""
     start, stop, _ = slice(*(rows or (None, None))).indices(total)
     if stop - start < 2:
-        raise DataError(f"{name} has {max(stop - start, 0)} rows to read: at least two are needed")
+        raise TooFew(f"{name} has {max(stop - start, 0)} rows to read: at least two are needed")
     edges = np.linspace(start, stop, -(-(stop - start) // longest) + 1).astype(int)
     return [(int(a), int(b)) for a, b in pairwise(edges)]
 
@@ -133,7 +135,7 @@ def check_parquet(path: Path, _: Path, longest: int) -> int:
     except (DataError, MemoryError):
         raise
     except BaseException as error:  # panics are no Exceptions
-        raise DataError(f"{path.name} is not a Parquet file or damaged: {damage(error)}") from None
+        raise DamagedFile(f"{path.name} is not a Parquet file or damaged: {damage(error)}") from None
     return rows
 
 
@@ -173,7 +175,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
             block = rest + block
             end = block.rfind(b"\n") + 1
             if not end and len(block) > _LONGEST_LINE:
-                raise DataError(f"{path.name} has a line of more than {_LONGEST_LINE >> 20} MiB: it is no table")
+                raise TooLarge(f"{path.name} has a line of more than {_LONGEST_LINE >> 20} MiB: it is no table")
             if end:
                 yield at, block[:end]
             at, rest = at + end, block[end:]

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    NotFinite,
+    TooFew,
+    UnknownName,
+)
 from dynid.files import writing, writing_bytes
 from dynid.markup import html_table
 from dynid.recording.wrench import WrenchSensor
@@ -108,7 +117,7 @@ class Run:
         t = np.ascontiguousarray(self.t, dtype=float)
         object.__setattr__(self, "t", t)
         if t.ndim != 1 or t.size < 2:
-            raise DataError(f"run '{self.name}' has {t.size} samples; at least two are needed")
+            raise TooFew(f"run '{self.name}' has {t.size} samples; at least two are needed")
         for signal in SIGNALS:
             value = getattr(self, signal)
             if value is not None:
@@ -116,34 +125,39 @@ class Run:
                 object.__setattr__(self, signal, self._checked(signal, value, width))
         unused = sorted(set(self.sensors) - set(self.wrenches))
         if unused:
-            raise DataError(f"run '{self.name}': sensor '{unused[0]}' has no wrench")
+            raise UnknownName(f"sensor '{unused[0]}' has no wrench", "sensors", where=f"run '{self.name}'")
         named = {n: self._checked(NAMED_WRENCH + n, w, 6) for n, w in self.wrenches.items()}
         object.__setattr__(self, "wrenches", named)
         touching = {n: self._checked(NAMED_CONTACT + n, np.reshape(c, (-1, 1)), 1) for n, c in self.contacts.items()}
         for foot, share in touching.items():
             if np.any((share < 0.0) | (share > 1.0)):
-                raise DataError(f"run '{self.name}': the contact of '{foot}' must be between 0 and 1")
+                raise InvalidValue(
+                    f"the contact of '{foot}' must be between 0 and 1", "contact", where=f"run '{self.name}'"
+                )
         object.__setattr__(self, "contacts", {n: c[:, 0] for n, c in touching.items()})
         object.__setattr__(self, "sensors", {n: self.sensors.get(n, WrenchSensor(n)) for n in named})
         if self.base is not None:
             object.__setattr__(self, "base", mended_poses(self.base, f"run '{self.name}'"))
         if not np.all(np.isfinite(t)):
-            raise DataError(f"run '{self.name}': the time is not a finite number at row {np.argmin(np.isfinite(t))}")
+            raise NotFinite(
+                f"the time is not a finite number at row {np.argmin(np.isfinite(t))}", where=f"run '{self.name}'"
+            )
 
     def _checked(self, signal: str, value: Array, width: int) -> Array:
         """A signal as a contiguous array (N, width) of finite numbers."""
         array = np.ascontiguousarray(value, dtype=float)
         if array.ndim != 2 or len(array) != self.t.size:
-            raise DataError(
-                f"run '{self.name}': {signal} has shape {array.shape}, expected {self.t.size} rows as the time has"
+            raise InvalidShape(
+                f"{signal} has shape {array.shape}, expected {self.t.size} rows as the time has",
+                where=f"run '{self.name}'",
             )
         if array.shape[1] != width:
-            raise DataError(f"run '{self.name}': {signal} has {array.shape[1]} columns, expected {width}")
+            raise InvalidShape(f"{signal} has {array.shape[1]} columns, expected {width}", where=f"run '{self.name}'")
         absent = np.isnan(array).all(axis=0) if signal == "link_q" else np.zeros(width, dtype=bool)
         bad = np.argwhere(~np.isfinite(array) & ~absent)
         if len(bad):
-            raise DataError(
-                f"run '{self.name}': {signal} is not a finite number at row {bad[0][0]}, column {bad[0][1]}"
+            raise NotFinite(
+                f"{signal} is not a finite number at row {bad[0][0]}, column {bad[0][1]}", where=f"run '{self.name}'"
             )
         return array
 
@@ -212,10 +226,10 @@ class Recording:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise DataError("a recording needs at least one run")
+            raise MissingArgument("a recording needs at least one run")
         for run in self.runs:
             if run.q.shape[1] != len(self.joints):
-                raise DataError(f"run '{run.name}' has {run.q.shape[1]} joints, the recording {len(self.joints)}")
+                raise Mismatch(f"run '{run.name}' has {run.q.shape[1]} joints, the recording {len(self.joints)}")
 
     @property
     def samples(self) -> int:
@@ -229,7 +243,7 @@ class Recording:
 
     def __add__(self, other: Recording) -> Recording:
         if other.joints != self.joints:
-            raise DataError("recordings of different joints cannot be joined")
+            raise Mismatch("recordings of different joints cannot be joined")
         ours, theirs = self.log_format, other.log_format
         shared = ours.common(theirs) if ours is not None and theirs is not None else ours or theirs
         unread = tuple(dict.fromkeys(self.unread_columns + other.unread_columns))
@@ -260,7 +274,7 @@ class Recording:
             if inside.size >= 2:
                 out.append(run.rows(int(inside[0]), int(inside[-1]) + 1))
         if not out:
-            raise DataError(f"no run has samples between {start:g} and {stop:g} s")
+            raise MissingData(f"no run has samples between {start:g} and {stop:g} s")
         return replace(self, runs=tuple(out))
 
     def rows(self, start: int | None = None, stop: int | None = None) -> Recording:
@@ -284,7 +298,7 @@ class Recording:
         cuts = [slice(start, stop).indices(len(run))[:2] for run in self.runs]
         parts = [run.rows(*cut) for run, cut in zip(self.runs, cuts, strict=True) if cut[1] - cut[0] >= 2]
         if not parts:
-            raise DataError(f"no run has two samples in rows {_range(start, stop)}")
+            raise TooFew(f"no run has two samples in rows {_range(start, stop)}")
         return replace(self, runs=tuple(parts))
 
     def split(
@@ -311,7 +325,7 @@ class Recording:
             If the share is not between 0 and 1, or one of the two would have no run.
         """
         if rows is None and not 0.0 < share < 1.0:
-            raise DataError(f"the share that is held out must be between 0 and 1, got {share:g}")
+            raise InvalidValue(f"the share that is held out must be between 0 and 1, got {share:g}", "share")
         fit, held_out = [], []
         for run in self.runs:
             count = len(run)
@@ -327,7 +341,7 @@ class Recording:
         if not fit or not held_out:
             what = f"a share of {share:g}" if rows is None else f"rows {_range(*rows)}"
             left = "to identify from" if held_out else "for validation"
-            raise DataError(f"holding out {what} of every run leaves no samples {left}")
+            raise TooFew(f"holding out {what} of every run leaves no samples {left}")
         return replace(self, runs=tuple(fit)), replace(self, runs=tuple(held_out))
 
     def columns(self) -> dict[str, Array]:
@@ -496,7 +510,9 @@ def mended_poses(poses: Array, where: str) -> Array:
     # Printed with few digits a quaternion is off by a percent; a much shorter one is a gap filled with zeros.
     if length.min(initial=1.0) < 1e-3:
         row = int(np.argmin(length))
-        raise DataError(f"{where}: the quaternion of the base is zero at row {row}, which is not a rotation")
+        raise InvalidValue(
+            f"the quaternion of the base is zero at row {row}, which is not a rotation", "base", where=where
+        )
     if np.abs(length - 1.0).max(initial=0.0) > 1e-12:
         quaternion = quaternion / length[:, None]
     flips = np.cumprod(np.where(np.sum(quaternion[1:] * quaternion[:-1], axis=1) < 0, -1.0, 1.0))

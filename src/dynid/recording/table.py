@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, InvalidShape
 from dynid.limits import exceeded, file_limits
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Table:
         lengths = {len(c): name for c, name in zip(columns, names, strict=True)}
         if len(lengths) > 1:
             found = ", ".join(f"{name} {n}" for n, name in lengths.items())
-            raise DataError(f"{self.file}: columns differ in their number of rows: {found}")
+            raise InvalidShape(f"columns differ in their number of rows: {found}", where=self.file)
         return np.column_stack(columns)
 
     def text(self, name: str, row: int) -> str:
@@ -108,7 +108,7 @@ class Table:
             index = int(tail.removesuffix("]"))
         column = self.data[base]
         if isinstance(column, Unusable):
-            raise DataError(f"{self.file}: '{base}' {column.reason}")
+            raise DamagedFile(f"'{base}' {column.reason}", where=self.file)
         if isinstance(column, np.ndarray):
             return np.asarray(column if index is None else column[:, index], dtype=float)
         return _series_numbers(column)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, MissingData, Unsupported
 from dynid.limits import exceeded, file_limits
 from dynid.recording.files import damage, read_bytes
 from dynid.recording.parquet import parquet_frame
@@ -94,7 +94,7 @@ def table_of_text(
         body = body.replace(b",", b".")
     frame = _frame(body, mark, layout.width, file)
     if frame.height != len(data):
-        raise DataError(f"{file}: {len(data)} lines read as {frame.height} rows, check its quotation marks")
+        raise DamagedFile(f"{len(data)} lines read as {frame.height} rows, check its quotation marks", where=file)
     names = _column_names(None if layout.names is None else list(layout.names), frame, file)
     broken = {}
     if b'"' not in body:
@@ -118,7 +118,7 @@ def _layout(lines: _Lines, mark: str, separator: str, file: str) -> TextLayout:
     first = lines.cells(lines.data[0], mark)
     header = _looks_like_header(first)
     if header and len(lines.data) == 1:
-        raise DataError(f"{file} has a header and no rows")
+        raise MissingData(f"{file} has a header and no rows")
     cells = lines.count(lines.data[1:] if header else lines.data, mark)
     width = Counter(cells.tolist()).most_common(1)[0][0]
     _check_columns(width, file)
@@ -155,14 +155,14 @@ def _frame(body: bytes, separator: str, width: int, file: str) -> Any:
     try:
         return read(polars.String)
     except wrong as error:
-        raise DataError(f"{file} cannot be read as a table, check its quotation marks: {damage(error)}") from None
+        raise DamagedFile(f"{file} cannot be read as a table, check its quotation marks: {damage(error)}") from None
 
 
 def read_parquet(path: Path) -> Table:
     """Table of a Parquet file; columns of lists become arrays (N, width)."""
     frame = parquet_frame(path)
     if not frame.height:
-        raise DataError(f"{path.name} has columns and no rows")
+        raise MissingData(f"{path.name} has columns and no rows")
     return Table(path.name, parquet_columns(frame))
 
 
@@ -213,7 +213,7 @@ class _Lines:
         """The lines of a text, which must have data."""
         found = _Lines.in_block(text)
         if not len(found.data):
-            raise DataError(f"{file} contains comments and no rows" if len(found.comments) else f"{file} is empty")
+            raise MissingData(f"{file} contains comments and no rows" if len(found.comments) else f"{file} is empty")
         return found
 
     @staticmethod
@@ -306,7 +306,7 @@ def _column_names(names: list[str] | None, frame: Any, file: str) -> list[str] |
     elif len(names) == frame.width + 1 and not names[-1]:
         names = names[:-1]
     if len(names) != frame.width:
-        raise DataError(f"{file}: the header names {len(names)} columns, the rows have {frame.width}")
+        raise DamagedFile(f"the header names {len(names)} columns, the rows have {frame.width}", where=file)
     total, seen, out = Counter(names), Counter[str](), []
     for name in names:
         seen[name] += 1
@@ -322,7 +322,7 @@ def _by_joint_name(columns: dict[str, Any], file: str) -> tuple[dict[str, Any], 
         if match is None or not len(series):
             continue
         if series.n_unique() > 1:
-            raise DataError(f"{file}: the joint in column '{column}' changes from row to row")
+            raise Unsupported(f"the joint in column '{column}' changes from row to row", where=file)
         joints[match[1], match[2]] = str(series[0]).strip()
     if not joints:
         return columns, ()

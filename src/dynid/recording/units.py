@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, UnknownName
 
 __all__ = ["ENCODER_SIGNALS", "MOTOR_SIGNALS", "TIME_UNITS", "UNITS", "check_unit_name", "counts_factor"]
 
@@ -44,7 +44,9 @@ def counts_factor(signal: str, unit: str) -> float | None:
     except ValueError:
         counts = 0.0
     if not 0.0 < abs(counts) < float("inf"):
-        raise DataError(f"unit '{unit}' of {signal} needs the counts per revolution, such as counts:4096")
+        raise MissingArgument(
+            f"unit '{unit}' of {signal} needs the counts per revolution, such as counts:4096", "units"
+        )
     return _TURN / counts
 
 
@@ -52,9 +54,9 @@ def check_unit_name(signal: str, unit: str) -> None:
     """Raise DataError unless `unit` is a unit of the signal on a revolute or a prismatic joint."""
     if signal == "t":
         if unit not in TIME_UNITS:
-            raise DataError(f"unit '{unit}' of t is unknown: use {', '.join(TIME_UNITS)}")
+            raise UnknownName(f"unit '{unit}' of t is unknown: use {', '.join(TIME_UNITS)}", "units")
         return
     known = {**UNITS[signal][0], **UNITS[signal][1]}
     if unit not in known and counts_factor(signal, unit) is None:
         counted = ", counts:4096" if signal in ENCODER_SIGNALS else ""
-        raise DataError(f"unit '{unit}' of {signal} is unknown: use {', '.join(known)}{counted}")
+        raise UnknownName(f"unit '{unit}' of {signal} is unknown: use {', '.join(known)}{counted}", "units")

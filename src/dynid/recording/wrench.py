@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, UnknownName
 from dynid.robot.parts import checked_placement
 
 __all__ = ["Axes", "WrenchSensor"]
@@ -52,6 +52,6 @@ class WrenchSensor:
 
     def __post_init__(self) -> None:
         if self.axes not in get_args(Axes):
-            raise DataError(f"axes '{self.axes}' of a wrench are unknown: use {', '.join(get_args(Axes))}")
+            raise UnknownName(f"axes '{self.axes}' of a wrench are unknown: use {', '.join(get_args(Axes))}", "axes")
         where = checked_placement(self.placement, f"placement of the wrench sensor on '{self.frame}'", DataError)
         object.__setattr__(self, "placement", where)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.assessment.verdict.assessment import Assessment
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.errors import DataError
+from dynid.errors import Mismatch
 from dynid.fleet.comparison import compare_estimates
 from dynid.hypothesis import probability
 from dynid.identification.estimate import Estimate
@@ -47,7 +47,7 @@ def comparison_sections(
     """Key figures, errors, checks and parameters of two estimates."""
     first, second = (e.estimate for e in both)
     if first.base.expressions != second.base.expressions:
-        raise DataError("the two estimates are of different robots or drive terms and cannot be compared")
+        raise Mismatch("the two estimates are of different robots or drive terms and cannot be compared")
     return [
         _figures(both, names),
         _errors(both, names),

@@ -15,7 +15,7 @@ from dynid.assessment.finding import Finding
 from dynid.assessment.verdict.assess import assess_evidence, evidence_of
 from dynid.assessment.verdict.assessment import RESULTS, Assessment, Check
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.errors import DataError
+from dynid.errors import MissingData
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
@@ -121,7 +121,7 @@ def write_evidence(
     """Write the report of an estimate whose evidence was collected, and perhaps assessed, before; see `write`."""
     estimate = evidence.estimate
     if not evidence.finite:
-        raise DataError(f"the estimate is {estimate.status}; it has no parameters to report")
+        raise MissingData(f"the estimate is {estimate.status}; it has no parameters to report")
     assessment = assessment or assess_evidence(evidence)
     sections = [
         torque_section(evidence),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingData
 from dynid.friction.map import FrictionMap
 from dynid.friction.pieces import unit_of
 from dynid.friction.points import binned_friction
@@ -59,7 +59,7 @@ def friction_chart(
 ) -> tuple[Chart, list[tuple[str, str]]]:
     """The chart of `friction_figure` and its legend of (color, words)."""
     if not len(fit.velocity):
-        raise DataError(f"the fit of '{fit.joint}' has no points to draw")
+        raise MissingData(f"the fit of '{fit.joint}' has no points to draw")
     velocity, torque = fit.velocity, fit.friction
     rate, effort = (unit_of(unit, prismatic=fit.prismatic) for unit in ("rad/s", "N m"))
     reach = 1.05 * max(fit.max_velocity, float(np.abs(velocity).max()))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import DataError
+from dynid.errors import MissingFile
 from dynid.recording.recording import SIGNALS, Recording, Run
 
 __all__ = ["Provenance", "file_hash", "samples_hash", "written"]
@@ -66,7 +66,7 @@ def file_hash(path: str | Path) -> str:
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
+        raise MissingFile(f"cannot read '{path}': {error.strerror or error}") from None
     total = hashlib.sha256()
     for part in parts:
         total.update(f"{part.relative_to(path).as_posix()} {file_hash(part)}\n".encode())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 
 __all__ = ["Blend"]
 
@@ -43,9 +43,9 @@ class Blend:
 
     def __post_init__(self) -> None:
         if not 0 <= self.whole <= self.gone <= 1 or self.gone == 0:
-            raise DataError(f"a blend needs 0 <= whole <= gone <= 1, got {self.whole:g} and {self.gone:g}")
+            raise InvalidValue(f"a blend needs 0 <= whole <= gone <= 1, got {self.whole:g} and {self.gone:g}", "whole")
         if not self.reach > 0:
-            raise DataError(f"a blend's reach must be positive, got {self.reach:g}")
+            raise InvalidValue(f"a blend's reach must be positive, got {self.reach:g}", "reach")
 
     @staticmethod
     def everywhere() -> Blend:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.files import make_folder, write_text
 from dynid.residual.layout import FIELDS, c_constants
 from dynid.residual.tables import Fields
@@ -26,7 +26,7 @@ def write_c(
 ) -> tuple[Path, Path]:
     """Write name.c and name.h into a folder, which is created if missing; the notes stand in both heads."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise DataError(f"'{name}' cannot be a name in C: use letters, digits and underscores")
+        raise InvalidValue(f"'{name}' cannot be a name in C: use letters, digits and underscores", "name")
     words = _words(fields, coordinates, name, notes)
     written = []
     make_folder(folder)

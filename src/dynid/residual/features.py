@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.robot.model import Robot
 
 __all__ = ["Features", "fit_features"]
@@ -114,7 +114,7 @@ def fit_features(robot: Robot, q: Array, v: Array, a: Array, periodic: bool | st
     elif isinstance(periodic, bool):
         turning = revolute & periodic
     else:
-        raise DataError(f"periodic must be true, false or 'auto', got {periodic!r}")
+        raise InvalidValue(f"periodic must be true, false or 'auto', got {periodic!r}", "periodic")
     rms = np.sqrt(np.mean(v**2, axis=0))
     velocity_scale = np.where(rms > 0, _DIRECTION_SHARE * rms, 1.0)
     raw = _raw(turning, velocity_scale, q, v, a)

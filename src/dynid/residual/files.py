@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.errors import DataError, ModelError
+from dynid.errors import DamagedFile, Mismatch, MissingArgument, MissingFile, ModelError, WrongFormat
 from dynid.files import writing
 from dynid.reading import parse_json, read_npz
 from dynid.residual.blend import Blend
@@ -89,15 +89,15 @@ def load_residual(path: str | Path, robot: Robot | None = None) -> Residual:
         if header["format"] != _FORMAT:
             raise KeyError("format")
     except FileNotFoundError:
-        raise DataError(f"there is no file '{path}'") from None
+        raise MissingFile(f"there is no file '{path}'") from None
     except OSError as error:
-        raise DataError(f"'{path}' cannot be read: {error.strerror or error}") from None
+        raise MissingFile(f"'{path}' cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError):
-        raise DataError(f"'{path}' is not a saved residual") from None
+        raise WrongFormat(f"'{path}' is not a saved residual") from None
     try:
         return _residual(header, data, robot, path)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise DataError(f"'{path}' is a damaged residual: {type(error).__name__} {error}") from None
+        raise DamagedFile(f"'{path}' is a damaged residual: {type(error).__name__} {error}") from None
 
 
 def _residual(header: Any, data: Mapping[str, Any], robot: Robot | None, path: str | Path) -> Residual:
@@ -124,10 +124,10 @@ def _robot(data: Mapping[str, Any], given: Robot | None, path: str | Path) -> Ro
         stored = robot_from_dict(data, functions)
     except ModelError as error:
         if given is None:
-            raise DataError(f"'{path}' cannot be loaded alone: {error}, Residual.load(path, robot)") from None
-        raise DataError(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'") from None
+            raise MissingArgument(f"'{path}' cannot be loaded alone: {error}, Residual.load(path, robot)") from None
+        raise Mismatch(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'") from None
     if given is not None and stored.parameter_names != given.parameter_names:
-        raise DataError(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'")
+        raise Mismatch(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'")
     return stored
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, InvalidValue, UnknownName, keyword, named
 from dynid.identification.estimate import Estimate
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import Recording
@@ -119,9 +119,9 @@ def fit_residual(
     """
     training, blend = training or Training(), blend or Blend()
     if rigid not in _RIGID:
-        raise DataError(f"rigid must be one of {', '.join(map(repr, _RIGID))}, got {rigid!r}")
+        raise UnknownName(f"{named('rigid')} must be one of {', '.join(map(repr, _RIGID))}, got {rigid!r}")
     if basis not in _DEGREES:
-        raise DataError(f"basis must be one of {', '.join(map(repr, _DEGREES))}, got {basis!r}")
+        raise UnknownName(f"basis must be one of {', '.join(map(repr, _DEGREES))}, got {basis!r}", "basis")
     rigid_model = RigidPart.of(model)
     rows = data if isinstance(data, TorqueRows) else TorqueRows.of(model, data)
     words = _words(kernel, rows)
@@ -228,7 +228,9 @@ def _with_prior(
     learned = {j: joints[j] for j in used}
     fitted = {j: joint.posterior for j, joint in learned.items() if joint is not None}
     if any(len(p.blocks) > 1 or p.statistics is not None or p.points != len(used[j]) for j, p in fitted.items()):
-        raise DataError("rigid='prior' needs the method 'exact'; give Training(method='exact')")
+        raise ConflictingArguments(
+            f"{keyword('rigid', 'prior')} needs the method 'exact'; give Training(method='exact')"
+        )
     found = together(fitted, {j: rows.W for j, rows in used.items()}, prior_scale**2 * model.covariance)
     out = list(joints)
     for j, joint in learned.items():
@@ -251,7 +253,7 @@ def _limits(bound: float | ArrayLike | None, n: int) -> Array | None:
         return None
     given = np.asarray(bound, dtype=float)
     if given.shape not in ((), (n,)) or not np.all(given >= 0):
-        raise DataError(f"bound must be one torque or one per joint ({n}), not negative")
+        raise InvalidValue(f"{named('bound')} must be one torque or one per joint ({n}), not negative")
     return np.broadcast_to(given, (n,))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.residual.features import Features
 from dynid.residual.layout import SHAPES
 
@@ -161,7 +161,7 @@ def parse_kernel(name: str, features: Features, joint: int) -> Kernel:
         elif word in whole:
             parts.append(Part(features.motion, *whole[word]))
         else:
-            raise DataError(f"unknown kernel '{word}': use {', '.join([*whole, *own])}, joined by '+'")
+            raise UnknownName(f"unknown kernel '{word}': use {', '.join([*whole, *own])}, joined by '+'", "kernel")
     return Kernel(name, tuple(parts))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName, named
 from dynid.residual.features import Features
 
 __all__ = ["Noise", "parse_noise", "reversal_at"]
@@ -55,4 +55,4 @@ def parse_noise(name: str, features: Features, joint: int) -> Noise:
         return Noise()
     if name == "reversal":
         return Noise(features.count - features.n + joint)
-    raise DataError(f"noise must be 'even' or 'reversal', got '{name}'")
+    raise UnknownName(f"{named('noise')} must be 'even' or 'reversal', got '{name}'")

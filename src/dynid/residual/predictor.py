@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import first_use, for_kernel, run
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, InvalidShape, InvalidValue, MissingFile, WrongVersion
 from dynid.files import writing
 from dynid.reading import read_npz
 from dynid.residual.layout import Flag
@@ -92,7 +92,7 @@ class Predictor:
             If the base is not fixed, or a drive term is a Python function.
         """
         if rank < 1:
-            raise DataError(f"rank must be positive, got {rank}")
+            raise InvalidValue(f"rank must be positive, got {rank}", "rank")
         return Predictor(tabulate(residual, variance, rank), residual.robot.coordinates, notes)
 
     def reset(self) -> None:
@@ -118,7 +118,9 @@ class Predictor:
         """
         shape = self._shape
         if np.shape(q) != shape or np.shape(v) != shape or np.shape(a) != shape:
-            raise DataError(f"q, v and a must each be ({self.n},), got {np.shape(q)}, {np.shape(v)} and {np.shape(a)}")
+            raise InvalidShape(
+                f"q, v and a must each be ({self.n},), got {np.shape(q)}, {np.shape(v)} and {np.shape(a)}"
+            )
         self._q[:] = q
         self._v[:] = v
         self._a[:] = a
@@ -126,7 +128,7 @@ class Predictor:
         if out is None:
             return self._torque.copy()
         if out.shape != shape:
-            raise DataError(f"out must be ({self.n},), got {out.shape}")
+            raise InvalidShape(f"out must be ({self.n},), got {out.shape}", "out")
         out[:] = self._torque
         return out
 
@@ -162,21 +164,21 @@ class Predictor:
         try:
             content = read_npz(path)
         except OSError as error:
-            raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
+            raise MissingFile(f"cannot read '{path}': {error.strerror or error}") from None
         except ValueError:
-            raise DataError(f"'{path}' is not a predictor, or damaged") from None
+            raise DamagedFile(f"'{path}' is not a predictor, or damaged") from None
         form = str(content.pop("format", ""))
         coordinates, notes = (
             tuple(str(word) for word in np.atleast_1d(content.pop(name, np.array([]))))
             for name in ("coordinates", "notes")
         )
         if form != _FORMAT:
-            raise DataError(f"'{path}' is not a predictor of this version ('{_FORMAT}')")
+            raise WrongVersion(f"'{path}' is not a predictor of this version ('{_FORMAT}')")
         wrong = fault(content)
         if wrong is None and len(coordinates) != content["home"].size:
             wrong = "'coordinates' do not fit 'home'"
         if wrong:
-            raise DataError(f"'{path}' is damaged: {wrong}")
+            raise DamagedFile(f"'{path}' is damaged: {wrong}")
         return Predictor(content, coordinates, notes)
 
     def to_c(self, folder: str | Path, name: str = "predictor") -> tuple[Path, Path]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import InvalidShape
 from dynid.markup import frame_html
 from dynid.parameters.base import base_parameters
 from dynid.residual.blend import Blend
@@ -358,7 +358,7 @@ def fill_missing(n: int, home: Array, *given: ArrayLike) -> tuple[list[Array], N
     arrays = [np.atleast_2d(np.array(x, dtype=float)) for x in given]
     shape = (len(arrays[0]), n)
     if any(x.shape != shape for x in arrays):
-        raise DataError(f"q, v and a must each be (N, {n}), got {', '.join(str(x.shape) for x in arrays)}")
+        raise InvalidShape(f"q, v and a must each be (N, {n}), got {', '.join(str(x.shape) for x in arrays)}")
     finite = [np.isfinite(x) for x in arrays]
     valid = np.all(finite, axis=(0, 2))
     if not valid.all():

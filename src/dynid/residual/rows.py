@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidType, Mismatch, MissingData, NotApplicable, NotFinite
 from dynid.identification.estimate import Estimate
 from dynid.identification.row_stream import motion_blocks
 from dynid.parameters.base import BaseParameters, base_parameters
@@ -43,7 +43,7 @@ class RigidPart:
         if isinstance(model, Estimate):
             return RigidPart(model.base, model.beta, model.covariance, model.identified_robot, model.signals)
         if not isinstance(model, Robot):
-            raise DataError(f"a residual needs an estimate or a robot, got {model!r:.60}")
+            raise InvalidType(f"a residual needs an estimate or a robot, got {model!r:.60}", "model")
         base = base_parameters(model, channels=channels or "torque")
         return RigidPart(base, base.values(), np.zeros((base.count, base.count)), model, signals or Signals())
 
@@ -155,14 +155,14 @@ class TorqueRows:
         base, settings = rigid.base, signals or rigid.signals
         robot = base.robot
         if robot.base != "fixed":
-            raise DataError(f"a residual needs a fixed base, that of '{robot.name}' is {robot.base}")
+            raise NotApplicable(f"a residual needs a fixed base, that of '{robot.name}' is {robot.base}")
         if len(recording.joints) != robot.n:
-            raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' {robot.n}")
+            raise Mismatch(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' {robot.n}")
         joints = [robot.coordinates.index(c) for c in base.channels]
         pieces: list[list[JointRows]] = [[] for _ in joints]
         for number, run in enumerate(recording.runs):
             if run.torque is None:
-                raise DataError(f"run '{run.name}' has no torques")
+                raise MissingData(f"run '{run.name}' has no torques")
             motion = prepare(run, settings)
             for block in motion_blocks(base, motion, settings):
                 i, W = block.index, block.W
@@ -172,7 +172,9 @@ class TorqueRows:
                 pieces[block.channel].append(rows)
         missing = [c for c, p in zip(base.channels, pieces, strict=True) if not p]
         if missing:
-            raise DataError(f"joint '{missing[0]}' never moves faster than min_velocity in this recording")
+            raise MissingData(
+                f"joint '{missing[0]}' never moves faster than min_velocity in this recording", "min_velocity"
+            )
         return TorqueRows(tuple(JointRows.joined(p) for p in pieces), tuple(r.name for r in recording.runs))
 
     @staticmethod
@@ -211,13 +213,15 @@ class TorqueRows:
         n = rigid.robot.n
         arrays = [np.asarray(x, dtype=float) for x in (q, v, a, torque)]
         if any(x.shape != (len(arrays[0]), n) for x in arrays) or len(arrays[0]) == 0:
-            raise DataError(f"q, v, a and torque must each be (N, {n}), got {', '.join(str(x.shape) for x in arrays)}")
+            raise InvalidShape(
+                f"q, v, a and torque must each be (N, {n}), got {', '.join(str(x.shape) for x in arrays)}"
+            )
         if not all(np.all(np.isfinite(x)) for x in arrays):
-            raise DataError("q, v, a and torque must be finite")
+            raise NotFinite("q, v, a and torque must be finite")
         q, v, a, tau = arrays
         number = np.zeros(len(q), np.intp) if runs is None else np.asarray(runs, np.intp)
         if number.shape != (len(q),):
-            raise DataError(f"runs needs one number per row ({len(q)}), got shape {number.shape}")
+            raise InvalidShape(f"runs needs one number per row ({len(q)}), got shape {number.shape}")
         W, clock = rigid.base.regressor(q, v, a), np.arange(len(q), dtype=float)
         joints = [rigid.robot.coordinates.index(c) for c in rigid.base.channels]
         rows = tuple(

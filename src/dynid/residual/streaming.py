@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, NotApplicable
 from dynid.recording.recording import Recording
 from dynid.residual import exact, sparse
 from dynid.residual.features import Features
@@ -31,7 +31,7 @@ def updated(residual: Residual, data: Recording | TorqueRows, max_points: int) -
     beyond `max_points` a block keeps the points that explain most of the variance.
     """
     if max_points < 1:
-        raise DataError(f"max_points must be positive, got {max_points}")
+        raise InvalidValue(f"max_points must be positive, got {max_points}", "max_points")
     rows = data if isinstance(data, TorqueRows) else residual.rows(data)
     joints = list(residual.joints)
     for one in rows.joints:
@@ -40,7 +40,7 @@ def updated(residual: Residual, data: Recording | TorqueRows, max_points: int) -
             continue
         old = joint.posterior
         if old.degree >= 0:
-            raise DataError("data cannot be added to a residual with a basis; fit it again")
+            raise NotApplicable("data cannot be added to a residual with a basis; fit it again")
         y = (one.error if residual.has_rigid else one.torque) / old.scale
         x = residual.features(*one.motion)
         problem = Problem.of(old.kernel, old.noise, residual.features, x, y, np.zeros((len(y), 0)))

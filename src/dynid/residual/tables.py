@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError
+from dynid.errors import NotApplicable, Unsupported
 from dynid.residual.layout import INTEGERS, NUMBERS, SHAPES, Flag
 from dynid.residual.posterior import Block, Posterior, basis_columns
 from dynid.residual.residual import Residual
@@ -119,11 +119,11 @@ def _block_fault(f: Fields) -> str | None:
 def _rigid(residual: Residual, variance: bool) -> Fields:
     robot = residual.robot
     if robot.base != "fixed":
-        raise DataError(f"a predictor needs a fixed base, that of robot '{robot.name}' is {robot.base}")
+        raise NotApplicable(f"a predictor needs a fixed base, that of robot '{robot.name}' is {robot.base}")
     model = compile_robot(robot)
     if model.custom and residual.has_rigid:
         name = robot.drives[model.custom[0][0]].name
-        raise DataError(
+        raise Unsupported(
             f"drive term '{name}' is a Python function and cannot be compiled; remove it with robot.without"
         )
     tree, drives, pi = model.tree, model.drives, robot.parameters

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue, MissingPackage, TooLarge, UnknownName, named
 from dynid.residual import exact, sparse
 from dynid.residual.posterior import Block, Posterior
 from dynid.residual.problem import Problem, Unfit
@@ -65,15 +65,15 @@ class Training:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise DataError(f"unknown method '{self.method}': use {', '.join(METHODS)}")
+            raise UnknownName(f"unknown method '{self.method}': use {', '.join(METHODS)}", "method")
         if self.library not in LIBRARIES:
-            raise DataError(f"unknown library '{self.library}': use {' or '.join(LIBRARIES)}")
+            raise UnknownName(f"unknown library '{self.library}': use {' or '.join(LIBRARIES)}", "library")
         if self.points is not None and self.points < 1:
-            raise DataError(f"points must be positive, got {self.points}")
+            raise InvalidValue(f"{named('points')} must be positive, got {self.points}")
         if self.rows is not None and self.rows < 2:
-            raise DataError(f"hyper-parameters need at least two rows, got {self.rows}")
+            raise InvalidValue(f"hyper-parameters need at least two rows, got {self.rows}", "rows")
         if self.restarts < 0:
-            raise DataError(f"restarts must not be negative, got {self.restarts}")
+            raise InvalidValue(f"restarts must not be negative, got {self.restarts}", "restarts")
 
     def method_for(self, rows: int) -> str:
         """Inference method for so many rows."""
@@ -103,7 +103,7 @@ def hyper_parameters(problem: Problem, training: Training) -> tuple[Array, float
         return _with_torch(whole, best[0], training)
     if len(whole.y) > len(first.y):
         if len(whole.y) > _MOST:
-            raise DataError(f"{len(whole.y)} rows are too many for an exact likelihood; lower training.rows")
+            raise TooLarge(f"{len(whole.y)} rows are too many for an exact likelihood; lower training.rows", "rows")
         best = maximise(lambda theta: exact.log_likelihood(whole, theta), best[0], bounds)
     return best[0], best[1] / len(whole.y)
 
@@ -116,7 +116,9 @@ def posterior(problem: Problem, theta: Array, training: Training, scale: float, 
     statistics = None
     if method == "exact":
         if len(problem.y) > _MOST:
-            raise DataError(f"{len(problem.y)} rows are too many for an exact model: use subset, sparse or local")
+            raise TooLarge(
+                f"{len(problem.y)} rows are too many for an exact model: use subset, sparse or local", "method"
+            )
         blocks: tuple[Block, ...] = (exact.condition(problem, theta),)
     elif method == "local":
         blocks, centers = _local(problem, theta, training.points_for(method), training.seed)
@@ -200,7 +202,9 @@ def _with_torch(problem: Problem, start: Array, training: Training) -> tuple[Arr
     try:
         from dynid.residual.torch_backend import fit_hyper_parameters
     except ModuleNotFoundError as missing:
-        raise DataError(f"library 'gpytorch' needs the extra 'gp' ({missing.name} is not installed)") from None
+        raise MissingPackage(
+            f"library 'gpytorch' needs the extra 'gp' ({missing.name} is not installed)", "library"
+        ) from None
     parts = [(part.columns, part.shape, part.ard) for part in problem.kernel.parts]
     points = None
     if training.method == "sparse":
@@ -214,5 +218,5 @@ def _with_torch(problem: Problem, start: Array, training: Training) -> tuple[Arr
             basis=problem.basis, reversal=reversal, bounds=problem.bounds(),
         )  # fmt: skip
     except ValueError as wrong:
-        raise DataError(f"gpytorch: {wrong}") from None
+        raise DataError(f"gpytorch: {wrong}", code="not_converged") from None
     return found.theta, found.value / len(problem.y)

@@ -53,7 +53,9 @@ def collision_shapes(path: str | Path, robot: Robot, packages: Sequence[str | Pa
         for element in link.findall("collision"):
             if name not in known:
                 raise ModelError(
-                    f"{file.name} has a link '{name}', but robot '{robot.name}' does not: load the robot from that file"
+                    f"{file.name} has a link '{name}', but robot '{robot.name}' does not: "
+                    "load the robot from that file",
+                    code="mismatch",
                 )
             body, place = known[name]
             where = f"link '{name}', collision"
@@ -62,7 +64,11 @@ def collision_shapes(path: str | Path, robot: Robot, packages: Sequence[str | Pa
                 raise ModelError(f"{where} has no shape")
             shape = geometry[0]
             if shape.tag != "mesh" and shape.tag not in PRIMITIVES:
-                raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(PRIMITIVES)} or mesh")
+                raise ModelError(
+                    f"shape '{shape.tag}' is unknown, use {', '.join(PRIMITIVES)} or mesh",
+                    code="unsupported",
+                    where=where,
+                )
             vertices = _vertices(shape, where, file, packages) if shape.tag == "mesh" else None
             size = [positive_sizes(shape, key, count, where) for key, count in PRIMITIVES.get(shape.tag, ())]
             yield CollisionShape(
@@ -97,8 +103,12 @@ def _vertices(shape: ET.Element, where: str, file: Path, packages: Sequence[str 
     scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
     found = find_mesh(named, file, packages)
     if found is None:
-        raise ModelError(f"{where}: mesh '{named}' of {file.name} was not found; give the folder of its package")
+        raise ModelError(
+            f"mesh '{named}' of {file.name} was not found; give the folder of its package",
+            code="file_missing",
+            where=where,
+        )
     try:
         return np.array(coal.MeshLoader().load(str(found), scale).vertices())
     except ValueError:
-        raise ModelError(f"{where}: mesh '{found}' cannot be read") from None
+        raise ModelError(f"mesh '{found}' cannot be read", code="file_damaged", where=where) from None

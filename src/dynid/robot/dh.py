@@ -162,18 +162,22 @@ def _angle(value: Angle, where: str) -> float:
     if isinstance(value, str):
         match = _PI.fullmatch(value)
         if match is None:
-            raise ModelError(f"{where}: '{value}' is not an angle; write radians or a multiple of pi such as '-pi/2'")
+            raise ModelError(
+                f"'{value}' is not an angle; write radians or a multiple of pi such as '-pi/2'",
+                code="invalid_value",
+                where=where,
+            )
         sign, factor, divisor = match.groups()
         size = float(factor or 1) * math.pi / (float(divisor or 1) or math.nan)
         value = -size if sign == "-" else size
     if not math.isfinite(value):
-        raise ModelError(f"{where}: an angle must be finite")
+        raise ModelError("an angle must be finite", code="invalid_value", where=where)
     return float(value)
 
 
 def _origin(xyz: Vector, rpy: Sequence[Angle], where: str) -> Array:
     if not np.all(np.isfinite(xyz)):
-        raise ModelError(f"{where}: xyz must be finite")
+        raise ModelError("xyz must be finite", "xyz", code="invalid_value", where=where)
     return clean(placement(rpy_rotation(*(_angle(x, where) for x in rpy)), xyz))
 
 
@@ -183,7 +187,9 @@ def _inertia(given: _Inertia | None, where: str) -> Array:
     about_com = given.tensor is not None or given.com is not None
     about_origin = given.tensor_origin is not None or given.moment is not None
     if about_com and about_origin:
-        raise ModelError(f"{where}: give com and tensor, or moment and tensor_origin, not both")
+        raise ModelError(
+            "give com and tensor, or moment and tensor_origin, not both", "com", code="conflicting", where=where
+        )
 
     xx, xy, xz, yy, yz, zz = (given.tensor_origin if about_origin else given.tensor) or (0.0,) * 6
     if about_origin:
@@ -200,18 +206,29 @@ def _places(row: _Row, convention: str, where: str) -> tuple[Array, Array, Array
     free = {k: getattr(row, k) for k in ("xyz", "rpy", "axis") if getattr(row, k) is not None}
     if convention == "origin":
         if dh:
-            raise ModelError(f"{where} gives '{min(dh)}', but the convention is origin: use xyz, rpy and axis")
+            raise ModelError(
+                f"{where} gives '{min(dh)}', but the convention is origin: use xyz, rpy and axis",
+                "convention",
+                code="conflicting",
+            )
         before = _origin(row.xyz or (0.0, 0.0, 0.0), row.rpy or (0.0, 0.0, 0.0), where)
         return before, np.array(row.axis or (0.0, 0.0, 1.0)), np.eye(4)
     if free:
-        raise ModelError(f"{where} gives '{min(free)}', but the convention is {convention}: use alpha, a, d, theta")
+        raise ModelError(
+            f"{where} gives '{min(free)}', but the convention is {convention}: use alpha, a, d, theta",
+            "convention",
+            code="conflicting",
+        )
     if not dh:
-        raise ModelError(f"{where} has no Denavit-Hartenberg values: give alpha, a, d, theta (zeros may be left out)")
+        raise ModelError(
+            f"{where} has no Denavit-Hartenberg values: give alpha, a, d, theta (zeros may be left out)",
+            code="missing_argument",
+        )
     alpha = _angle(row.alpha or 0.0, f"{where}, alpha")
     theta = _angle(row.theta or 0.0, f"{where}, theta")
     a, d = row.a or 0.0, row.d or 0.0
     if not (math.isfinite(a) and math.isfinite(d)):
-        raise ModelError(f"{where}: a and d must be finite")
+        raise ModelError("a and d must be finite", code="invalid_value", where=where)
     about_x = placement(axis_rotation((1, 0, 0), alpha), (a, 0.0, 0.0))  # Trans_x(a) Rot_x(alpha)
     about_z = placement(axis_rotation((0, 0, 1), theta), (0.0, 0.0, d))  # Rot_z(theta) Trans_z(d)
     axis = np.array([0.0, 0.0, 1.0])
@@ -235,13 +252,15 @@ def _build(file: _File) -> Robot:
         where = f"joint row {number} ('{name}')"
         if row.kind not in ("revolute", "prismatic", "fixed"):
             raise ModelError(
-                f"{where} is of kind '{row.kind}', which is not supported: use revolute, prismatic or fixed"
+                f"{where} is of kind '{row.kind}', which is not supported: use revolute, prismatic or fixed",
+                "kind",
+                code="unsupported",
             )
         parent = row.parent or previous
         if parent not in where_is:
-            raise ModelError(f"{where} has an unknown parent link '{parent}'")
+            raise ModelError(f"{where} has an unknown parent link '{parent}'", "parent", code="unknown_name")
         if link in where_is:
-            raise ModelError(f"{where} defines a second link named '{link}'")
+            raise ModelError(f"{where} defines a second link named '{link}'", code="duplicate")
         body, on_body = where_is[parent]
         before, axis, mount = _places(row, file.convention, where)
         before = on_body @ before
@@ -286,7 +305,9 @@ def _build(file: _File) -> Robot:
 def _with_loops(robot: Robot, where_is: Mapping[str, tuple[int, Array]], file: _File) -> Robot:
     if not file.loop and not file.equality:
         if file.passive or file.posture:
-            raise ModelError("passive joints and a posture need loops: add [[loop]] or [[equality]] tables")
+            raise ModelError(
+                "passive joints and a posture need loops: add [[loop]] or [[equality]] tables", code="missing_argument"
+            )
         return robot
     loops: list[Constraint] = []
     for number, row in enumerate(file.loop, start=1):
@@ -294,7 +315,7 @@ def _with_loops(robot: Robot, where_is: Mapping[str, tuple[int, Array]], file: _
         for given in (row.first, row.second):
             where = f"loop {number}, frame on link '{given.link}'"
             if given.link not in where_is:
-                raise ModelError(f"{where}: there is no such link")
+                raise ModelError("there is no such link", code="unknown_name", where=where)
             body, on_body = where_is[given.link]
             frames.append(Frame(given.name or given.link, body, on_body @ _origin(given.xyz, given.rpy, where)))
         loops.append(Loop(LoopKind(row.kind), frames[0], frames[1], row.length, row.name))
@@ -320,7 +341,7 @@ def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) ->
         for motor in file.motor:
             terms += [robot.motor_term(motor.name, s, v, cross_only=motor.cross_only) for s, v in motor.drive.items()]
     elif file.coupling is not None:
-        raise ModelError("a coupling matrix needs motors: add one [[motor]] table per column")
+        raise ModelError("a coupling matrix needs motors: add one [[motor]] table per column", code="missing_argument")
     return robot.with_terms(*terms)
 
 
@@ -330,7 +351,7 @@ def _validated(data: Mapping[str, Any], what: str) -> _File:
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(x + 1) if isinstance(x, int) else str(x) for x in first["loc"])
-        raise ModelError(f"{what}: {path}: {first['msg'].lower()}") from None
+        raise ModelError(f"{what}: {path}: {first['msg'].lower()}", code="invalid_value") from None
 
 
 def read_toml(path: Path, snap_angles: bool = False) -> Robot:
@@ -338,9 +359,9 @@ def read_toml(path: Path, snap_angles: bool = False) -> Robot:
     try:
         data = parse_toml(read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path.name} is not a valid TOML file: {error}") from None
+        raise ModelError(f"{path.name} is not a valid TOML file: {error}", code="file_damaged") from None
     except OSError as error:
-        raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
+        raise ModelError(f"{path.name} cannot be read: {error.strerror}", code="file_missing") from None
     found = snap_table_angles(data, snap_angles)
     robot = _build(_validated(data, path.name))
     return replace(robot, notes=(note_on_angles(found, snap_angles),)) if found else robot
@@ -352,12 +373,12 @@ def robot_from_rows(
     """Robot from rows given in code; a row is (alpha, a, d, theta) or a mapping with the keys of the file."""
     table = []
     if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
-        raise ModelError(f"robot '{name}' needs a sequence of joint rows, got {rows!r:.60}")
+        raise ModelError(f"robot '{name}' needs a sequence of joint rows, got {rows!r:.60}", code="invalid_type")
     for number, row in enumerate(rows, start=1):
         if isinstance(row, Mapping):
             table.append(dict(row))
         elif isinstance(row, Sequence | np.ndarray) and len(row) == 4:
             table.append(dict(zip(("alpha", "a", "d", "theta"), row, strict=True)))
         else:
-            raise ModelError(f"joint row {number} needs (alpha, a, d, theta), got {row!r:.60}")
+            raise ModelError(f"joint row {number} needs (alpha, a, d, theta), got {row!r:.60}", code="invalid_type")
     return _build(_validated({"name": name, "convention": convention, "joint": table, **options}, f"robot '{name}'"))

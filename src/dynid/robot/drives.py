@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import ModelError, did_you_mean
+from dynid.errors import ModelError, did_you_mean, named
 from dynid.robot.parts import checked, frozen
 
 __all__ = ["FRICTION_TERMS", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
@@ -145,7 +145,9 @@ class DriveTerm:
         if self.function is None and self.symbol not in _SYMBOLS:
             raise ModelError(
                 f"drive term '{self.symbol}' of {self.shaft} is unknown: use one of "
-                f"{', '.join(_SYMBOLS)}, or give it a function"
+                f"{', '.join(_SYMBOLS)}, or give it a function",
+                "symbol",
+                code="unknown_name",
             )
         if self.function is None:
             _, rotating, translating = _SYMBOLS[self.symbol]
@@ -154,13 +156,21 @@ class DriveTerm:
             number = checked(getattr(self, what), (), f"drive term '{self.name}': {what}")
             object.__setattr__(self, what, float(number))
         if d.ndim != 1 or not np.all(np.isfinite(d)) or (self.function is None and not np.any(d)):
-            raise ModelError(f"drive term '{self.name}' needs a finite, non-zero direction over the joints")
+            raise ModelError(
+                f"drive term '{self.name}' needs a finite, non-zero direction over the joints",
+                "direction",
+                code="invalid_value",
+            )
         if self.slope < 0 or (self.slope and not self.jumps):
-            raise ModelError(f"drive term '{self.name}' cannot have a slope of {self.slope:g}")
+            raise ModelError(
+                f"drive term '{self.name}' cannot have a slope of {self.slope:g}", "slope", code="invalid_value"
+            )
         if self.velocity < 0 or (self.velocity > 0) != (self.kind == TermKind.STRIBECK):
             raise ModelError(
                 f"drive term '{self.name}' cannot have a velocity of {self.velocity:g}: Stribeck friction (fs) needs a "
-                "positive one, other terms have none"
+                "positive one, other terms have none",
+                "velocity",
+                code="invalid_value",
             )
 
     @property
@@ -273,17 +283,25 @@ class Transmission:
         try:
             coupling, ratios = frozen(self.coupling), frozen(self.ratios)
         except (TypeError, ValueError):
-            raise ModelError("transmission needs a coupling matrix and gear ratios made of numbers") from None
+            raise ModelError(
+                "transmission needs a coupling matrix and gear ratios made of numbers", "coupling", code="invalid_type"
+            ) from None
         count = len(self.motors)
         if len(set(self.motors)) != count:
-            raise ModelError(f"transmission has two motors with the same name: {', '.join(self.motors)}")
+            raise ModelError(
+                f"transmission has two motors with the same name: {', '.join(self.motors)}", "motors", code="duplicate"
+            )
         if coupling.ndim != 2 or coupling.shape[1] != count or ratios.shape != (count,):
             raise ModelError(
                 f"transmission of {count} motors needs a (joint, motor) coupling matrix and one ratio per "
-                f"motor, got shapes {coupling.shape} and {ratios.shape}"
+                f"motor, got shapes {coupling.shape} and {ratios.shape}",
+                "coupling",
+                code="invalid_shape",
             )
         if not np.all(np.isfinite(coupling)) or not np.all(np.isfinite(ratios)) or np.any(ratios == 0):
-            raise ModelError("transmission has an entry that is not finite, or a gear ratio of zero")
+            raise ModelError(
+                "transmission has an entry that is not finite, or a gear ratio of zero", code="invalid_value"
+            )
         object.__setattr__(self, "coupling", coupling)
         object.__setattr__(self, "ratios", ratios)
 
@@ -296,7 +314,9 @@ class Transmission:
 def parse_friction(friction: str) -> tuple[str, ...]:
     """Parameter symbols of a friction model such as "viscous+coulomb+offset" ("none" for no friction)."""
     if not isinstance(friction, str):
-        raise ModelError(f"friction must be a string such as 'viscous+coulomb', got {friction!r:.60}")
+        raise ModelError(
+            f"{named('friction')} must be a string such as 'viscous+coulomb', got {friction!r:.60}", code="invalid_type"
+        )
     if friction == "none":
         return ()
     symbols: list[str] = []
@@ -304,11 +324,13 @@ def parse_friction(friction: str) -> tuple[str, ...]:
         if word.strip() not in FRICTION_TERMS:
             raise ModelError(
                 f"unknown friction term '{word.strip()}': use {', '.join(FRICTION_TERMS)} joined by '+', or none"
-                f"{did_you_mean(word.strip(), FRICTION_TERMS)}"
+                f"{did_you_mean(word.strip(), FRICTION_TERMS)}",
+                "friction",
+                code="unknown_name",
             )
         symbols.extend(FRICTION_TERMS[word.strip()])
     if len(set(symbols)) != len(symbols):
-        raise ModelError(f"friction '{friction}' names a term twice")
+        raise ModelError(f"friction '{friction}' names a term twice", "friction", code="duplicate")
     return tuple(symbols)
 
 
@@ -324,10 +346,15 @@ def joint_symbols(
     elif isinstance(rotor_inertia, Iterable):
         rotors = {rotor_inertia} if isinstance(rotor_inertia, str) else set(rotor_inertia)
     else:
-        raise ModelError(f"rotor_inertia must be True, False or names of joints, got {rotor_inertia!r:.60}")
+        raise ModelError(
+            f"{named('rotor_inertia')} must be True, False or names of joints, got {rotor_inertia!r:.60}",
+            code="invalid_type",
+        )
     unknown = (set(laws) | rotors) - set(joints)
     if unknown:
-        raise ModelError(f"no joint named '{min(unknown, key=str)}', the joints are {', '.join(joints)}")
+        raise ModelError(
+            f"no joint named '{min(unknown, key=str)}', the joints are {', '.join(joints)}", code="unknown_name"
+        )
     return [(("Ia",) if j in rotors else ()) + parse_friction(laws.get(j, "none")) for j in joints]
 
 

@@ -211,11 +211,13 @@ class EffectColumn:
         """A column from what `to_dict` returned; `robot` has no drives."""
         kind = EFFECTS.get(data["effect"])
         if kind is None or not 0 <= data["law"] < len(kind.laws):
-            raise ModelError(f"the effect '{data['effect']}' is unknown")
+            raise ModelError(f"the effect '{data['effect']}' is unknown", "effect", code="unknown_name")
         bodies = None if data["bodies"] is None else robot.with_parameters(data["bodies"])
         joint, other = int(data["joint"]), int(data["other"])
         if not 0 <= joint < robot.n or not -1 <= other < robot.n:
-            raise ModelError(f"the effect '{data['effect']}' acts on a joint that the robot does not have")
+            raise ModelError(
+                f"the effect '{data['effect']}' acts on a joint that the robot does not have", "effect", code="mismatch"
+            )
         return cls(data["effect"], int(data["law"]), joint, float(data["order"]), other, bodies)
 
 
@@ -225,11 +227,13 @@ def effect_terms(robot: Robot, text: str) -> tuple[DriveTerm, ...]:
     kind = EFFECTS.get(name)
     if kind is None:
         hint = did_you_mean(name, EFFECTS) or f": use {', '.join(EFFECTS)}"
-        raise ModelError(f"effect '{name}' is unknown{hint}")
+        raise ModelError(f"effect '{name}' is unknown{hint}", "effect", code="unknown_name")
     where, colon, value = rest.rpartition(":") if kind.takes else (rest, "", "")
     if kind.takes and not colon:
         what = {"number": "the periods per revolution", "joint": "the other joint"}[kind.takes]
-        raise ModelError(f"effect '{text}' needs {what}: {name}=JOINT:{kind.takes.upper()}")
+        raise ModelError(
+            f"effect '{text}' needs {what}: {name}=JOINT:{kind.takes.upper()}", "effect", code="missing_argument"
+        )
     if name == "load-friction":
         _check_load(robot)
     joints = _joints(robot, where.split(";"), text) if equals else list(robot.coordinates)
@@ -268,7 +272,11 @@ def _joints(robot: Robot, patterns: Sequence[str], text: str) -> list[str]:
     for pattern in patterns:
         fitting = matching_names(pattern, robot.coordinates)
         if not fitting:
-            raise ModelError(f"effect '{text}': no joint fits '{pattern}', they are {', '.join(robot.coordinates)}")
+            raise ModelError(
+                f"effect '{text}': no joint fits '{pattern}', they are {', '.join(robot.coordinates)}",
+                "effect",
+                code="unknown_name",
+            )
         found += fitting
     return list(dict.fromkeys(found))
 
@@ -280,7 +288,11 @@ def _order(value: str, text: str) -> float:
     except ValueError:
         order = math.nan
     if not math.isfinite(order) or order <= 0:
-        raise ModelError(f"effect '{text}': the periods per revolution must be a positive number, got '{value:.20}'")
+        raise ModelError(
+            f"effect '{text}': the periods per revolution must be a positive number, got '{value:.20}'",
+            "effect",
+            code="invalid_value",
+        )
     return order
 
 
@@ -288,6 +300,12 @@ def _check_load(robot: Robot) -> None:
     """Raise an error where the torque of the a-priori bodies is not the load of a joint."""
     if robot.loops or robot.base == "floating":
         what = "closed loops" if robot.loops else "a floating base"
-        raise ModelError(f"robot '{robot.name}' has {what}: friction of the load needs a tree on a fixed base")
+        raise ModelError(
+            f"robot '{robot.name}' has {what}: friction of the load needs a tree on a fixed base",
+            "effect",
+            code="not_applicable",
+        )
     if not any(p.symbol == "m" and x > 0 for p, x in zip(robot.layout, robot.parameters, strict=True)):
-        raise ModelError(f"robot '{robot.name}' has no masses: friction of the load needs a-priori bodies")
+        raise ModelError(
+            f"robot '{robot.name}' has no masses: friction of the load needs a-priori bodies", code="missing_data"
+        )

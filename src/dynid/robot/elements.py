@@ -62,7 +62,7 @@ class Gas:
         for name in ("area", "volume", "length", "exponent"):
             value = float(checked(getattr(self, name), (), f"gas spring: {name}"))
             if value <= 0:
-                raise ModelError(f"gas spring: {name} must be positive, got {value:g}")
+                raise ModelError(f"gas spring: {name} must be positive, got {value:g}", code="invalid_value")
             object.__setattr__(self, name, value)
 
     def tension(self, length: Array) -> Array:
@@ -137,11 +137,16 @@ class ForceElement:
     def __post_init__(self) -> None:
         where = f"element '{self.name}'"
         if len(self.links) != 2 or len(self.points) != 2:
-            raise ModelError(f"{where} needs two links and two points")
+            raise ModelError(f"{where} needs two links and two points", code="invalid_shape")
         if self.stiffness is None and self.preload is None and self.pressure is None:
-            raise ModelError(f"{where} needs a stiffness, a preload or a pressure")
+            raise ModelError(f"{where} needs a stiffness, a preload or a pressure", code="missing_argument")
         if (self.pressure is None) != (self.gas is None):
-            raise ModelError(f"{where}: a pressure needs the geometry of the gas, and the gas a pressure")
+            raise ModelError(
+                "a pressure needs the geometry of the gas, and the gas a pressure",
+                "pressure",
+                code="missing_argument",
+                where=where,
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +214,10 @@ class LineForce:
         line = p1 - p0
         length = np.linalg.norm(line, axis=1)
         if np.any(length < _SHORTEST):
-            raise ModelError(f"the ends of a line force meet at sample {int(np.argmin(length))}: it has no direction")
+            raise ModelError(
+                f"the ends of a line force meet at sample {int(np.argmin(length))}: it has no direction",
+                code="not_applicable",
+            )
         return length, np.einsum("ki,kij->kj", line / length[:, None], j1 - j0)
 
     def restricted(self, free: NDArray[np.bool_], posture: Array) -> LineForce:
@@ -265,7 +273,7 @@ def element_terms(robot: Robot, element: ForceElement) -> tuple[DriveTerm, ...]:
     while common < min(map(len, paths)) and paths[0][common] == paths[1][common]:
         common += 1
     if len(paths[0]) == len(paths[1]) == common:
-        raise ModelError(f"{where}: no joint lies between '{element.links[0]}' and '{element.links[1]}'")
+        raise ModelError(f"no joint lies between '{element.links[0]}' and '{element.links[1]}'", where=where)
     chains, at = [], []
     for path, end in zip(paths, ends, strict=True):
         steps, mount = _steps(robot, path[common:])
@@ -296,7 +304,9 @@ def _body(robot: Robot, name: str, where: str) -> tuple[int, Array]:
         if frame.name == name:
             return frame.link, frame.placement
     raise ModelError(
-        f"{where}: no link or frame named '{name}', the links are {', '.join(x.name for x in robot.links)}"
+        f"no link or frame named '{name}', the links are {', '.join(x.name for x in robot.links)}",
+        code="unknown_name",
+        where=where,
     )
 
 

@@ -59,5 +59,5 @@ def _root(name: str, follows: Mapping[str, Mimic], held: Mapping[str, float]) ->
         up = follows[name]
         name, ratio, offset = up.leader, ratio * up.ratio, ratio * up.offset + offset
     if not np.isfinite(ratio):
-        raise ModelError(f"joint '{name}' follows with a ratio that is not finite")
+        raise ModelError(f"joint '{name}' follows with a ratio that is not finite", "ratio", code="invalid_value")
     return ("", 0.0, ratio * held[name] + offset) if name in held else (name, ratio, offset)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, Infeasible, InvalidShape, InvalidType, InvalidValue, NotFinite, UnknownName
 from dynid.robot.parts import checked, checked_placement
 
 __all__ = [
@@ -58,11 +58,11 @@ def numbers(given: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
     try:
         out = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
-        raise DataError(f"{what} must be numbers, got {given!r:.60}") from None
+        raise InvalidType(f"{what} must be numbers, got {given!r:.60}") from None
     if out.shape[out.ndim - len(tail) :] != tail:
-        raise DataError(f"{what} must have shape (..., {', '.join(map(str, tail))}), got {out.shape}")
+        raise InvalidShape(f"{what} must have shape (..., {', '.join(map(str, tail))}), got {out.shape}")
     if not np.all(np.isfinite(out)):
-        raise DataError(f"{what}: a value is not finite")
+        raise NotFinite(f"{what}: a value is not finite")
     return out
 
 
@@ -126,7 +126,9 @@ def inertia_from_com(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Arr
     """
     mass, com, inertia = numbers(mass, (), "mass"), numbers(com, (3,), "com"), numbers(inertia, (3, 3), "inertia")
     if not mass.shape == com.shape[:-1] == inertia.shape[:-2]:
-        raise DataError(f"mass, com and inertia differ in number: {mass.shape}, {com.shape}, {inertia.shape}")
+        raise InvalidShape(
+            f"mass, com and inertia differ in number: {mass.shape}, {com.shape}, {inertia.shape}", "mass"
+        )
     moment = mass[..., None] * com
     return _assemble(mass, moment, inertia + _steiner(moment, com))
 
@@ -156,7 +158,7 @@ def inertia_to_com(pi: ArrayLike) -> tuple[Array, Array, Array]:
     pi = _ten(pi)
     mass = pi[..., 0]
     if np.any(mass == 0):
-        raise DataError("a body of zero mass has no centre of mass")
+        raise InvalidValue("a body of zero mass has no centre of mass", "mass")
     com = pi[..., 1:4] / mass[..., None]
     return mass, com, _tensor(pi) - _steiner(pi[..., 1:4], com)
 
@@ -276,7 +278,7 @@ def inertia_to_log_cholesky(pi: ArrayLike) -> Array:
     try:
         lower = np.linalg.cholesky(pseudo[..., ::-1, ::-1])
     except np.linalg.LinAlgError:
-        raise DataError("log-Cholesky form needs a positive definite pseudo-inertia") from None
+        raise Infeasible("log-Cholesky form needs a positive definite pseudo-inertia") from None
     upper = lower[..., ::-1, ::-1]
     scale = upper[..., 3, 3]
     u = upper / scale[..., None, None]
@@ -349,7 +351,7 @@ def reorder_inertia(pi: ArrayLike, source: str, target: str) -> Array:
     """
     for name in (source, target):
         if name not in _ORDERS:
-            raise DataError(f"unknown parameter order '{name}', known: {', '.join(_ORDERS)}")
+            raise UnknownName(f"unknown parameter order '{name}', known: {', '.join(_ORDERS)}", "order")
     index = [_ORDERS[source].index(s) for s in _ORDERS[target]]
     return _ten(pi)[..., index]
 

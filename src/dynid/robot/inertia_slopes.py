@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape
 from dynid.robot.inertia import TENSOR_INDEX, numbers
 
 __all__ = ["com_jacobian"]
@@ -46,7 +46,7 @@ def com_jacobian(mass: ArrayLike, com: ArrayLike) -> Array:
     """
     mass, com = numbers(mass, (), "mass"), numbers(com, (3,), "com")
     if mass.shape != com.shape[:-1]:
-        raise DataError(f"mass and com differ in number: {mass.shape}, {com.shape}")
+        raise InvalidShape(f"mass and com differ in number: {mass.shape}, {com.shape}", "mass")
     unit = np.eye(3)
     out = np.zeros((*mass.shape, 10, 10))
     out[...] = np.eye(10)

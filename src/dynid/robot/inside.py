@@ -29,15 +29,18 @@ def is_inside(path: Path, file: Path, above: int = 1) -> bool:
 def check_inside(named: str, path: Path, file: Path, above: int = 1) -> None:
     """Refuse a file that lies elsewhere, or that exists and is a device, a pipe or a folder."""
     if "\0" in named:
-        raise ModelError(f"{file.name}: the name of a file contains a NUL")
+        raise ModelError(f"{file.name}: the name of a file contains a NUL", code="invalid_value")
     if not is_inside(path, file, above):
         raise ModelError(
             f"{file.name} refers to '{named}', which is outside its folder and is not read: name the folder of that "
-            f"file in the environment variable {FOLDERS} to allow it"
+            f"file in the environment variable {FOLDERS} to allow it",
+            code="unsupported",
         )
     try:
         check_regular(path)
     except FileNotFoundError:
         return  # whoever needs it says that it is missing
     except OSError as error:
-        raise ModelError(f"{file.name} refers to '{named}', which cannot be read: {error.strerror}") from None
+        raise ModelError(
+            f"{file.name} refers to '{named}', which cannot be read: {error.strerror}", code="file_missing"
+        ) from None

@@ -55,9 +55,11 @@ class JointEquality:
         given = [*sums[0].values(), *sums[1].values(), *self.polynomial]
         values = checked(given, (len(given),), f"{self}: weights and coefficients").tolist()
         if not self.joints or not self.polynomial or 0.0 in values[: len(given) - len(self.polynomial)]:
-            raise ModelError(f"{self} needs joints with weights that are not zero, and a polynomial")
+            raise ModelError(
+                f"{self} needs joints with weights that are not zero, and a polynomial", code="invalid_value"
+            )
         if len(self.polynomial) > 1 and not self.leaders:
-            raise ModelError(f"{self} has a polynomial but no leaders for it")
+            raise ModelError(f"{self} has a polynomial but no leaders for it", code="invalid_value")
         object.__setattr__(self, "polynomial", tuple(values[len(given) - len(self.polynomial) :]))
         object.__setattr__(self, "weights", dict(zip(sums[0], values, strict=False)))
         object.__setattr__(self, "leaders", dict(zip(sums[1], values[len(sums[0]) :], strict=False)))

@@ -136,13 +136,13 @@ def load_drive(name: str | Path) -> KnownDrive:
         try:
             return _read(read_regular(path, file_limits().text_bytes), path.name)
         except FileNotFoundError:
-            raise ModelError(f"there is no file '{text}'") from None
+            raise ModelError(f"there is no file '{text}'", code="file_missing") from None
         except OSError as error:
-            raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
+            raise ModelError(f"{path.name} cannot be read: {error.strerror}", code="file_missing") from None
     names = _names()
     if text not in names:
         hint = did_you_mean(text, names) or f"; the library has {', '.join(sorted(names))}"
-        raise ModelError(f"no drive named '{text}' in the library{hint}")
+        raise ModelError(f"no drive named '{text}' in the library{hint}", "drives", code="unknown_name")
     return _read((_folder() / f"{text}.toml").read_bytes(), f"{text}.toml")
 
 
@@ -176,9 +176,15 @@ def with_known_drives(robot: Robot, drives: str | Path | Mapping[str, str | Path
         try:
             joints = matching_expression(pattern, robot.coordinates)
         except (ValueError, TypeError):
-            raise ModelError(f"drives: '{pattern}' is no regular expression of joint names") from None
+            raise ModelError(
+                f"drives: '{pattern}' is no regular expression of joint names", "drives", code="invalid_value"
+            ) from None
         if not joints:
-            raise ModelError(f"drives: no joint matches '{pattern}', the joints are {', '.join(robot.coordinates)}")
+            raise ModelError(
+                f"drives: no joint matches '{pattern}', the joints are {', '.join(robot.coordinates)}",
+                "drives",
+                code="unknown_name",
+            )
         found = dict.fromkeys(joints, drive) | found
     gone = {joint: set().union(*(_REPLACED[symbol] for symbol in x.drive)) for joint, x in found.items()}
     kept = [t for t in robot.drives if t.motor or t.kind not in gone.get(t.shaft, ())]
@@ -188,7 +194,9 @@ def with_known_drives(robot: Robot, drives: str | Path | Mapping[str, str | Path
         for symbol, value in drive.drive.items():
             if value.unit != _DRIVE[symbol][linear]:
                 raise ModelError(
-                    f"drive '{drive.name}' has {symbol} in {value.unit}, which joint '{joint}' cannot have"
+                    f"drive '{drive.name}' has {symbol} in {value.unit}, which joint '{joint}' cannot have",
+                    "drives",
+                    code="mismatch",
                 )
             new.append(robot.joint_term(joint, symbol, value.value))
     return replace(robot, drives=(*kept, *new))
@@ -209,18 +217,18 @@ def _read(data: bytes, file: str) -> KnownDrive:
     try:
         page = parse_toml(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{file} is not valid TOML: {error}") from None
+        raise ModelError(f"{file} is not valid TOML: {error}", code="file_damaged") from None
     unknown = set(page) - {*_TEXTS, "date", "drive", "motor"}
     if unknown:
-        raise ModelError(f"{file} has an unknown key '{min(unknown)}'")
+        raise ModelError(f"{file} has an unknown key '{min(unknown)}'", code="unknown_name")
     for key in _TEXTS:
         if not isinstance(page.get(key), str) or not page[key].strip():
-            raise ModelError(f"{file} needs a text '{key}'")
+            raise ModelError(f"{file} needs a text '{key}'", code="missing_data")
     if not isinstance(page.get("date"), datetime.date):
-        raise ModelError(f"{file} needs a date, such as date = 2026-01-31")
+        raise ModelError(f"{file} needs a date, such as date = 2026-01-31", code="missing_data")
     drive, motor = _values(page, "drive", _DRIVE, file), _values(page, "motor", _MOTOR, file)
     if not drive:
-        raise ModelError(f"{file} needs a table [drive] with {', '.join(_DRIVE)}")
+        raise ModelError(f"{file} needs a table [drive] with {', '.join(_DRIVE)}", code="missing_data")
     texts = {key: page[key].strip() for key in _TEXTS}
     return KnownDrive(**texts, date=page["date"], drive=drive, motor=motor)
 
@@ -230,18 +238,20 @@ def _values(
 ) -> dict[str, KnownValue]:
     rows = page.get(table, {})
     if not isinstance(rows, Mapping):
-        raise ModelError(f"{file}: {table} must be a table")
+        raise ModelError(f"{table} must be a table", code="invalid_type", where=file)
     out = {}
     for key, row in rows.items():
         where = f"{file}: {key} of [{table}]"
         if key not in units:
-            raise ModelError(f"{where} is unknown: use {', '.join(units)}")
+            raise ModelError(f"{where} is unknown: use {', '.join(units)}", code="unknown_name")
         if not isinstance(row, Mapping) or set(row) != {"value", "std", "unit"}:
-            raise ModelError(f"{where} needs value, std and unit, and nothing else")
+            raise ModelError(f"{where} needs value, std and unit, and nothing else", code="invalid_value")
         for number in (row["value"], row["std"]):
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= _LARGEST:
-                raise ModelError(f"{where} needs numbers that are not negative")
+                raise ModelError(f"{where} needs numbers that are not negative", code="invalid_value")
         if row["unit"] not in units[key]:
-            raise ModelError(f"{where} is in {' or '.join(dict.fromkeys(units[key]))}, not in '{row['unit']}'")
+            raise ModelError(
+                f"{where} is in {' or '.join(dict.fromkeys(units[key]))}, not in '{row['unit']}'", code="invalid_value"
+            )
         out[key] = KnownValue(float(row["value"]), float(row["std"]), row["unit"])
     return out

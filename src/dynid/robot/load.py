@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
-from dynid.errors import ModelError, NoJointsError, did_you_mean
+from dynid.errors import ModelError, NoJointsError, Sentence, did_you_mean, keyword, named
 from dynid.reading import check_regular
 from dynid.robot.drives import FileDrives, TermKind, carried_value
 from dynid.robot.model import BASE_KINDS, BaseKind, Robot
@@ -135,14 +135,18 @@ def load_robot(
     (6, 87)
     """
     if base is not None and base not in BASE_KINDS:
-        raise ModelError(f"base '{base}' is unknown: use {', '.join(BASE_KINDS)}")
+        raise ModelError(f"{named('base')} '{base}' is unknown: use {', '.join(BASE_KINDS)}", code="unknown_name")
     shapes = None
     if inertia_from is not None:
         from dynid.robot.shape_inertia import ShapeInertia
 
         shapes = ShapeInertia(inertia_from, density, shape_mass)
     elif density is not None or shape_mass is not None:
-        raise ModelError("density and shape_mass are for inertias from shapes: give inertia_from as well")
+        raise ModelError(
+            "density and shape_mass are for inertias from shapes: give inertia_from as well",
+            "inertia_from",
+            code="missing_argument",
+        )
     robot, known = _read(source, snap_angles, ignore_loops, shapes)
     if not robot.nv and base in (None, "fixed"):
         raise NoJointsError(f"robot '{robot.name}' has no joint that moves, so there is nothing to identify")
@@ -182,14 +186,16 @@ def _unused(robot: Robot, known: FileDrives) -> list[str]:
         return []
     kinds = {"fv": "damping", "fc": "Coulomb friction", "Ia": "rotor inertia (armature)"}
     laws = [law for symbol, law in (("fv", "viscous"), ("fc", "coulomb")) if symbol in found]
-    options = [f"friction='{'+'.join(laws)}'"] * bool(laws) + ["rotor_inertia=True"] * ("Ia" in found)
+    options = [keyword("friction", "+".join(laws))] * bool(laws) + [keyword("rotor_inertia", True)] * ("Ia" in found)
     joints = list(dict.fromkeys(name for lost in found.values() for name in lost))
     passive = " (passive joints by name)" if any(name in robot.passive for name in joints) else ""
     *first, last = (kinds[symbol] for symbol in found)
     what = f"{' and '.join([', '.join(first), last] if first else [last])} of {quoted('joint', joints, most=3)}"
     return [
-        f"{what} in the file {'are' if first else 'is'} not modeled: load it with "
-        f"{' and '.join(options)}{passive}; method auto chooses what the recording shows"
+        Sentence(
+            f"{what} in the file {'are' if first else 'is'} not modeled: load it with "
+            f"{' and '.join(options)}{passive}; method auto chooses what the recording shows"
+        )
     ]
 
 
@@ -213,11 +219,19 @@ def _read(
     """The robot of the source, and the drive values of the file."""
     if not isinstance(source, str | Path):
         if snap_angles:
-            raise ModelError("snap_angles is for URDF, SDF and TOML files, not for a model in memory")
+            raise ModelError(
+                "snap_angles is for URDF, SDF and TOML files, not for a model in memory",
+                "snap_angles",
+                code="not_applicable",
+            )
         import pinocchio as pin
 
         if not isinstance(source, pin.Model):
-            raise ModelError(f"a robot is loaded from a file, a built-in name or a Pinocchio model, got {source!r:.60}")
+            raise ModelError(
+                f"a robot is loaded from a file, a built-in name or a Pinocchio model, got {source!r:.60}",
+                "source",
+                code="invalid_type",
+            )
         from dynid.robot.pinocchio import file_drives, robot_from_model
 
         return robot_from_model(source), file_drives(source)
@@ -246,22 +260,35 @@ def _read(
 
             return _with_angles(partial(read_sdf, ignore_loops=ignore_loops, shapes=shapes), root, path, snap_angles)
         if snap_angles:
-            raise ModelError(f"snap_angles is for URDF, SDF and TOML files, and '{path.name}' is an MJCF file")
+            raise ModelError(
+                f"snap_angles is for URDF, SDF and TOML files, and '{path.name}' is an MJCF file",
+                "snap_angles",
+                code="not_applicable",
+            )
         if shapes is not None:
             raise ModelError(
-                f"inertia_from is for URDF and SDF files: {path.name} says itself where inertias come from"
+                f"inertia_from is for URDF and SDF files: {path.name} says itself where inertias come from",
+                "inertia_from",
+                code="not_applicable",
             )
         from dynid.robot.mjcf import read_mjcf
 
         return read_mjcf(root, path, ignore_loops=ignore_loops)
     if suffix == ".xacro":
-        raise ModelError(f"{path.name} is a xacro file: run xacro ('xacro {path.name} > robot.urdf') and load the URDF")
+        raise ModelError(
+            f"{path.name} is a xacro file: run xacro ('xacro {path.name} > robot.urdf') and load the URDF",
+            code="file_format",
+        )
     names = builtin_robots()
     if text not in names:
         if _there(path.exists):
-            raise ModelError(f"'{text}' is not a robot file: use .urdf, .xml (MJCF), .sdf, .usd or .toml")
+            raise ModelError(
+                f"'{text}' is not a robot file: use .urdf, .xml (MJCF), .sdf, .usd or .toml",
+                "source",
+                code="file_format",
+            )
         hint = did_you_mean(text, names, closeness=0.4) or f"; the built-in robots are {', '.join(names)}"
-        raise ModelError(f"no file and no built-in robot '{text}'{hint}")
+        raise ModelError(f"no file and no built-in robot '{text}'{hint}", "source", code="unknown_name")
     from dynid.robot.dh import read_toml
 
     with resources.as_file(resources.files("dynid.robot.builtin") / f"{text}.toml") as file:
@@ -284,9 +311,9 @@ def _check_file(path: Path, text: str) -> None:
     try:
         check_regular(path)
     except FileNotFoundError:
-        raise ModelError(f"there is no file '{text}'") from None
+        raise ModelError(f"there is no file '{text}'", "source", code="file_missing") from None
     except OSError as error:
-        raise ModelError(f"'{text}' cannot be read: {error.strerror}") from None
+        raise ModelError(f"'{text}' cannot be read: {error.strerror}", "source", code="file_missing") from None
 
 
 def _there(look: Callable[[], bool]) -> bool:

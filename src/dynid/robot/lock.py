@@ -50,7 +50,9 @@ def _locked_with_loops(robot: Robot, values: Mapping[str, float], held: Mapping[
     posture = dict(zip(robot.tree_coordinates, closed.assembled, strict=True))
     for name, value in values.items():
         if abs(posture[name] - value) > 1e-9:
-            raise ModelError(f"{robot.loops[0]} cannot close with joint '{name}' locked at {value:g}")
+            raise ModelError(
+                f"{robot.loops[0]} cannot close with joint '{name}' locked at {value:g}", code="infeasible"
+            )
     return tree.with_loops(loops, passive=robot.passive, posture={x: posture[x] for x in tree.coordinates})
 
 
@@ -122,16 +124,16 @@ def _locked_tree(robot: Robot, held: Mapping[str, float]) -> tuple[list[int], li
 def _held(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
     """Position of every locked joint, mimic joints included."""
     if not isinstance(values, Mapping):
-        raise ModelError(f"locked joints must be given with their values, got {values!r:.60}")
+        raise ModelError(f"locked joints must be given with their values, got {values!r:.60}", code="invalid_type")
     held = {}
     for name, value in values.items():
         if name not in robot.coordinates:
             follower = next((j.mimic for j in robot.joints if j.name == name and j.mimic is not None), None)
             hint = f"it mimics '{follower.leader}', lock that" if follower else f"use {', '.join(robot.coordinates)}"
-            raise ModelError(f"'{name}' is not an independent joint: {hint}")
+            raise ModelError(f"'{name}' is not an independent joint: {hint}", code="unknown_name")
         held[name] = float(checked(value, (), f"locked joint '{name}': value"))
     if len(held) == robot.n:
-        raise ModelError(f"robot '{robot.name}' must keep at least one free joint")
+        raise ModelError(f"robot '{robot.name}' must keep at least one free joint", code="invalid_value")
     for joint in robot.joints:
         if joint.mimic is not None and joint.mimic.leader in held:
             held[joint.name] = joint.mimic.ratio * held[joint.mimic.leader] + joint.mimic.offset

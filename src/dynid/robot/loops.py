@@ -77,12 +77,16 @@ class Loop:
         try:
             object.__setattr__(self, "kind", LoopKind(self.kind))
         except ValueError:
-            raise ModelError(f"loop of kind '{self.kind}' is unknown: use {', '.join(LoopKind)}") from None
+            raise ModelError(
+                f"loop of kind '{self.kind}' is unknown: use {', '.join(LoopKind)}", "kind", code="unknown_name"
+            ) from None
         object.__setattr__(self, "length", float(checked(self.length, (), f"{self}: length")))
         if self.first.link == self.second.link:
             raise ModelError(f"{self} has both frames on one link")
         if (self.kind == LoopKind.ROD) != (self.length > 0):
-            raise ModelError(f"{self}: a rod needs a length above zero, and nothing else has one")
+            raise ModelError(
+                f"{self}: a rod needs a length above zero, and nothing else has one", "length", code="invalid_value"
+            )
 
     @property
     def rows(self) -> int:
@@ -170,15 +174,21 @@ def close_loops(
 ) -> Robot:
     """The tree with loops, its passive joints and an assembled posture; see `Robot.with_loops`."""
     if not loops:
-        raise ModelError(f"robot '{tree.name}' is given no loop to close")
+        raise ModelError(f"robot '{tree.name}' is given no loop to close", "loops", code="missing_argument")
     for equality in (x for x in loops if isinstance(x, JointEquality)):
         unknown = [name for name in equality.joints if name not in tree.coordinates]
         if unknown:
             names = ", ".join(tree.coordinates)
-            raise ModelError(f"{equality}: no independent joint named '{unknown[0]}', the joints are {names}")
+            raise ModelError(
+                f"{equality}: no independent joint named '{unknown[0]}', the joints are {names}", code="unknown_name"
+            )
     for frame in (f for loop in loops for f in loop.frames):
         if not 0 <= frame.link < len(tree.links):
-            raise ModelError(f"frame '{frame.name}' of a loop is on link {frame.link}, which does not exist")
+            raise ModelError(
+                f"frame '{frame.name}' of a loop is on link {frame.link}, which does not exist",
+                "frame",
+                code="unknown_name",
+            )
     start = _start(tree, posture)
     q = _assembled(tree, loops, start, passive, posture or {})
     _check_redundant(tree, loops, q)
@@ -215,7 +225,11 @@ def _of_independent(tree: Robot, loops: Sequence[Constraint], passive: Sequence[
         here, *others = (_slopes(loop_rows(tree, loops, x)[1], free)[driven] for x in (q, *_nearby(tree, loops, q)))
         if not others or any(np.abs(here - x).max() > 1e-9 for x in others):
             name = tree.coordinates[int(np.flatnonzero(driven)[0])]
-            raise ModelError(f"joint '{name}' is driven by a motor and cannot be passive in {loops[0]}")
+            raise ModelError(
+                f"joint '{name}' is driven by a motor and cannot be passive in {loops[0]}",
+                "passive",
+                code="conflicting",
+            )
         ratios = np.zeros((tree.n, int(free.sum())))
         ratios[driven] = here
         coupling = coupling.copy()
@@ -236,7 +250,11 @@ def _start(tree: Robot, posture: Mapping[str, float] | None) -> Array:
     given = dict(posture or {})
     unknown = sorted(set(given) - set(tree.coordinates))
     if unknown:
-        raise ModelError(f"posture: no joint named '{unknown[0]}', the joints are {', '.join(tree.coordinates)}")
+        raise ModelError(
+            f"posture: no joint named '{unknown[0]}', the joints are {', '.join(tree.coordinates)}",
+            "posture",
+            code="unknown_name",
+        )
     limits = tree.limits
     out = []
     for name in tree.coordinates:
@@ -264,7 +282,9 @@ def _assembled(
     worst = loops[int(np.argmax(sizes))]
     raise ModelError(
         f"{worst} cannot close: {max(sizes):.3g} m or rad remain at the nearest posture; check the frames, or give a "
-        "posture close to an assembled one"
+        "posture close to an assembled one",
+        "posture",
+        code="infeasible",
     )
 
 
@@ -322,14 +342,15 @@ def _check_redundant(tree: Robot, loops: Sequence[Constraint], q: Array) -> None
     if _rank(here) < generic:
         names = ", ".join(str(loop) for loop in loops)
         raise ModelError(
-            f"the posture in which robot '{tree.name}' is assembled is singular ({names}): give another posture"
+            f"the posture in which robot '{tree.name}' is assembled is singular ({names}): give another posture",
+            "posture",
         )
     rank = row = 0
     for loop in loops:
         row += loop.rows
         with_it = max(_rank(x[:row]) for x in (here, *near))
         if with_it == rank:
-            raise ModelError(f"{loop} adds no constraint to the other joints and loops: remove it")
+            raise ModelError(f"{loop} adds no constraint to the other joints and loops: remove it", "loops")
         rank = with_it
 
 
@@ -386,13 +407,19 @@ def _given_passive(
 ) -> tuple[str, ...]:
     for name in passive:
         if name not in tree.coordinates:
-            raise ModelError(f"passive joint '{name}' is unknown, the joints are {', '.join(tree.coordinates)}")
+            raise ModelError(
+                f"passive joint '{name}' is unknown, the joints are {', '.join(tree.coordinates)}",
+                "passive",
+                code="unknown_name",
+            )
     columns = [name in set(passive) for name in tree.coordinates]
     rank, own = _rank(jacobian), _rank(jacobian[:, columns])
     if own < rank or len(set(passive)) != rank:
         names = ", ".join(str(loop) for loop in loops)
         raise ModelError(
             f"the loops of robot '{tree.name}' ({names}) determine {rank} joints, but of the {len(set(passive))} given "
-            f"passive joints they determine {own}"
+            f"passive joints they determine {own}",
+            "passive",
+            code="mismatch",
         )
     return tuple(name for name, is_in in zip(tree.coordinates, columns, strict=True) if is_in)

@@ -24,8 +24,10 @@ __all__ = ["read_mjcf"]
 def read_mjcf(root: ET.Element, path: Path, *, ignore_loops: bool = False) -> tuple[Robot, FileDrives]:
     """Robot and drive values of an MJCF file, through MuJoCo's compiler where it is installed."""
     if root.tag != "mujoco":
-        raise ModelError(f"{path.name} is not an MJCF file: its root element is <{root.tag}>, not <mujoco>")
-    name, reason = root.get("model") or path.stem, ""
+        raise ModelError(
+            f"{path.name} is not an MJCF file: its root element is <{root.tag}>, not <mujoco>", code="file_format"
+        )
+    name, reason, refused = root.get("model") or path.stem, "", None
     include_files(root, path, {path.resolve()})
     check_requests(root, path)
     # MuJoCo writes a log file beside the user's data where a file holds NaN; the light reader names the element.
@@ -36,12 +38,12 @@ def read_mjcf(root: ET.Element, path: Path, *, ignore_loops: bool = False) -> tu
         try:
             return read_compiled(path, name, ignore_loops=ignore_loops)
         except NotCompiled as error:
-            reason = str(error)
+            refused, reason = error, str(error)
     from dynid.robot.mjcf_light import read_light
 
     try:
         robot, drives = read_light(root, path, name, ignore_loops=ignore_loops)
     except ModelError as error:
         # The light reader names the element at fault, unless it asks for MuJoCo, which has refused the file.
-        raise (ModelError(reason) if reason and NEEDS_MUJOCO in str(error) else error) from None
+        raise (refused if refused and NEEDS_MUJOCO in str(error) else error) from None
     return replace(robot, notes=(*([f"{reason}; it was read without MuJoCo"] if reason else []), *robot.notes)), drives

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, keyword
 from dynid.robot.chains import Step, add_chain, ball, ball_angles, floating
 from dynid.robot.drives import FileDrives
 from dynid.robot.equalities import with_equalities
@@ -52,7 +52,11 @@ def read_compiled(path: Path, name: str, *, ignore_loops: bool) -> tuple[Robot, 
     closing, others, more = loops_of(model, tree.bodies, tree.names)
     loops: list[Constraint] = [*closing, *equalities]
     if others and not ignore_loops:
-        raise ModelError(f"{path.name}: {others[0]} is not supported: ignore_loops=True reads the robot without it")
+        raise ModelError(
+            f"{others[0]} is not supported: {keyword('ignore_loops', True)} reads the robot without it",
+            code="unsupported",
+            where=path.name,
+        )
     left = [*others, *(str(loop) for loop in loops if ignore_loops)]
     more += [f"{where} closes a loop and was left out" for where in left]
     robot = with_passive_elements(replace(robot, notes=(*notes, *robot.notes, *more)), model, tree.names)
@@ -151,11 +155,15 @@ def _sentence(error: Exception) -> str:
 def _refuse(model: Any, file: str) -> None:
     """Refuse what is no tree of rigid bodies with torques on its joints."""
     if model.nflex:
-        raise ModelError(f"{file} has flexible bodies (flex), which are not supported: dynid models rigid bodies")
+        raise ModelError(
+            f"{file} has flexible bodies (flex), which are not supported: dynid models rigid bodies", code="unsupported"
+        )
     muscles = np.flatnonzero(model.actuator_biastype == int(mujoco.mjtBias.mjBIAS_MUSCLE))
     if len(muscles):
         name = model.actuator(muscles[0]).name
-        raise ModelError(f"{file} has muscles ('{name}' and {len(muscles) - 1} more), which are not supported")
+        raise ModelError(
+            f"{file} has muscles ('{name}' and {len(muscles) - 1} more), which are not supported", code="unsupported"
+        )
 
 
 class CompiledTree:

@@ -40,7 +40,7 @@ def include_files(element: ET.Element, path: Path, seen: set[Path], top: Path | 
         name = attribute(child, "file", "an include")
         found = _included(name, path, top)
         if found in seen:
-            raise ModelError(f"'{name}' is included twice")
+            raise ModelError(f"'{name}' is included twice", code="duplicate")
         seen.add(found)
         if len(seen) > limits.includes + 1:
             exceeded(top.name, f"more than {limits.includes} included files", "includes", ModelError)
@@ -65,7 +65,7 @@ def _included(name: str, path: Path, top: Path) -> Path:
         check_inside(name, candidate, top, above=0)
     found = next((p for p in candidates if p.is_file()), None)
     if found is None:
-        raise ModelError(f"the included file '{name}' does not exist")
+        raise ModelError(f"the included file '{name}' does not exist", code="file_missing")
     return found.resolve()
 
 
@@ -100,7 +100,11 @@ def _check_size(element: ET.Element, keys: tuple[str, ...], most: int, path: Pat
     except ValueError:
         return  # whoever reads it says what is wrong
     if not size <= most:
-        raise ModelError(f"{path.name}: <{element.tag}> asks for {' times '.join(keys)} = {size:g}, more than {most}")
+        raise ModelError(
+            f"<{element.tag}> asks for {' times '.join(keys)} = {size:g}, more than {most}",
+            code="too_large",
+            where=path.name,
+        )
 
 
 def _check_bodies(root: ET.Element, path: Path) -> None:

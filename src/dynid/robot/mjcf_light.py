@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, keyword
 from dynid.robot.chains import Step, add_chain, ball
 from dynid.robot.drives import FileDrives
 from dynid.robot.equalities import with_equalities
@@ -48,10 +48,10 @@ def read_light(root: ET.Element, path: Path, name: str, *, ignore_loops: bool) -
     """Robot and drive values of an MJCF file whose includes are resolved."""
     for element in root.iter():
         if element.tag in MACROS:
-            raise ModelError(f"<{element.tag}> {NEEDS_MUJOCO}")
+            raise ModelError(f"<{element.tag}> {NEEDS_MUJOCO}", code="missing_package")
     setting = changing_setting(root)
     if setting:
-        raise ModelError(f"the compiler setting {setting} {NEEDS_MUJOCO}")
+        raise ModelError(f"the compiler setting {setting} {NEEDS_MUJOCO}", code="missing_package")
     tree = _Tree(root, path.parent)
     robot = Robot(
         name=name,
@@ -101,7 +101,10 @@ def _equalities(
         constant, ratio, *higher = numbers(" ".join(given), 5, f"{where}, polycoef")
         if element.tag != "joint" or (any(higher) and "joint2" in element.attrib):
             if not ignore_loops:
-                raise ModelError(f"{where} closes a loop, which {NEEDS_MUJOCO}; ignore_loops=True leaves it out")
+                raise ModelError(
+                    f"{where} closes a loop, which {NEEDS_MUJOCO}; {keyword('ignore_loops', True)} leaves it out",
+                    code="missing_package",
+                )
             notes.append(f"{where} closes a loop, which was ignored")
             continue
         follower, leader = attribute(element, "joint1", where), element.get("joint2")
@@ -109,7 +112,7 @@ def _equalities(
             raise ModelError(f"{where} ties the joint to itself")
         for name in (follower, leader):
             if name is not None and name not in references:
-                raise ModelError(f"a joint equality refers to an unknown joint '{name}'")
+                raise ModelError(f"a joint equality refers to an unknown joint '{name}'", code="unknown_name")
         value, given_name = references[follower] + constant, element.get("name", "")
         if leader is None:
             out.append(JointEquality({follower: 1.0}, (value,), name=given_name))
@@ -141,7 +144,10 @@ class _Tree:
         moving = [item for item in tops if any(e.tag in ("joint", "freejoint") for e in item.element.iter())]
         if flying and len(moving) > 1:
             names = ", ".join(f"'{item.element.get('name', '')}'" for item in moving)
-            raise ModelError(f"a free body and other moving bodies ({names}) {NEEDS_MUJOCO.replace('needs', 'need')}")
+            raise ModelError(
+                f"a free body and other moving bodies ({names}) {NEEDS_MUJOCO.replace('needs', 'need')}",
+                code="missing_package",
+            )
         self.floating = bool(flying)
         todo = [_Hanging(item, None if flying else 0, np.eye(4)) for item in flying or tops]
         while todo:
@@ -152,7 +158,7 @@ class _Tree:
         element, frame, childclass = body.item
         name = element.get("name") or f"body{len(self._bodies) + 1}"
         if name in self._bodies:
-            raise ModelError(f"the file has two bodies named '{name}'")
+            raise ModelError(f"the file has two bodies named '{name}'", code="duplicate")
         self._bodies.add(name)
         where = f"body '{name}'"
         place = body.on @ frame @ self.settings.pose(element.attrib, where)
@@ -197,7 +203,8 @@ class _Tree:
             elif not static:
                 raise ModelError(
                     f"{where} has the inertia of a {given.get('type', 'mesh')}, which {NEEDS_MUJOCO}; or give it an "
-                    "<inertial> element"
+                    "<inertial> element",
+                    code="missing_package",
                 )
         return total
 
@@ -254,9 +261,9 @@ class _Tree:
         """Note armature, damping, friction and the spring of a joint."""
         for key in ("stiffness", "damping"):
             if len(given.get(key, "").split()) > 1:
-                raise ModelError(f"joint '{joint}': a polynomial {key} {NEEDS_MUJOCO}")
+                raise ModelError(f"a polynomial {key} {NEEDS_MUJOCO}", code="missing_package", where=f"joint '{joint}'")
         if "springdamper" in given:
-            raise ModelError(f"joint '{joint}': springdamper {NEEDS_MUJOCO}")
+            raise ModelError(f"springdamper {NEEDS_MUJOCO}", code="missing_package", where=f"joint '{joint}'")
         keys = {"Ia": "armature", "fv": "damping", "fc": "frictionloss", "k": "stiffness", "rest": "springref"}
         value = {
             symbol: float(numbers(given.get(key, "0"), 1, f"joint '{joint}', {key}")[0]) for symbol, key in keys.items()

@@ -54,7 +54,9 @@ def _reference(settings: Settings, given: Mapping[str, str], scale: Array) -> Ar
     frame = {key: given["ref" + key] for key in ("pos", "quat") if "ref" + key in given}
     back = inverse_placement(settings.pose(frame, "mesh, reference"))
     if "quat" in frame and np.ptp(scale) > 0:
-        raise ModelError("mesh, refquat: a mesh that is turned and then scaled by axis is not supported")
+        raise ModelError(
+            "mesh, refquat: a mesh that is turned and then scaled by axis is not supported", code="unsupported"
+        )
     back[:3, 3] *= scale
     return back
 

@@ -67,7 +67,10 @@ class Settings:
         """All attributes of an element: its own override those of its class or of the childclass of its body."""
         name = element.get("class") or childclass or _MAIN
         if name not in self.defaults:
-            raise ModelError(f"<{element.tag}> '{element.get('name', '')}' is of class '{name}', which is not defined")
+            raise ModelError(
+                f"<{element.tag}> '{element.get('name', '')}' is of class '{name}', which is not defined",
+                code="unknown_name",
+            )
         return {**self.defaults[name].get(element.tag, {}), **element.attrib}
 
     def angle(self, value: float) -> float:

@@ -34,7 +34,9 @@ def mjcf_visuals(root: ET.Element, path: Path, robot: Robot) -> list[VisualShape
     check_requests(root, path)
     for element in root.iter():
         if element.tag in MACROS:
-            raise ModelError(f"bodies of <{element.tag}> are made by MuJoCo's compiler and are not drawn")
+            raise ModelError(
+                f"bodies of <{element.tag}> are made by MuJoCo's compiler and are not drawn", code="unsupported"
+            )
     settings, known = read_settings(root), carriers(robot)
     meshes = mesh_files(root, settings, Path())
     colors = _colors(root, settings)
@@ -87,12 +89,16 @@ def _shape(
     kind, named = given.get("type", "sphere"), given.get("mesh", "")
     if named:  # also that of a primitive which MuJoCo fits to it
         if named not in meshes:
-            raise ModelError(f"{where}: mesh '{named}' has no file, or a place that depends on its scale")
+            raise ModelError(
+                f"mesh '{named}' has no file, or a place that depends on its scale", code="unsupported", where=where
+            )
         asset = meshes[named]
         pose = settings.pose(given, where) @ asset.reference
         return VisualShape(link, on @ pose, "mesh", np.zeros(0), asset.file.as_posix(), asset.scale, color)
     if kind not in SHAPE_SIZES:
-        raise ModelError(f"{where}: shape '{kind}' is unknown, use {', '.join(SHAPE_SIZES)} or mesh")
+        raise ModelError(
+            f"shape '{kind}' is unknown, use {', '.join(SHAPE_SIZES)} or mesh", code="unsupported", where=where
+        )
     place, size = settings.shape(given, kind, where)
     if np.any(size <= 0):
         raise ModelError(f"{where}, size: must be positive, found '{given.get('size', '')}'")

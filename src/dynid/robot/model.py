@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, ModelError
+from dynid.errors import DataError, ModelError, named
 from dynid.patterns import matching_names
 from dynid.robot.drives import ROTATING_UNITS, DriveTerm, Transmission, carried_value, joint_symbols
 from dynid.robot.inertia import INERTIAL_SYMBOLS, move_inertia
@@ -107,7 +107,9 @@ class Robot:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", checked(self.gravity, (3,), "gravity"))
         if self.base not in BASE_KINDS:
-            raise ModelError(f"base '{self.base}' is unknown: use {', '.join(BASE_KINDS)}")
+            raise ModelError(
+                f"{named('base')} '{self.base}' is unknown: use {', '.join(BASE_KINDS)}", code="unknown_name"
+            )
         check_names("robot", [self.name])
         check_names("frame", [frame.name for frame in self.frames])
         check_names("drive term", [term.name for term in self.drives])
@@ -120,7 +122,7 @@ class Robot:
             check_names(what, names)
             repeated = {n for n, count in Counter(names).items() if count > 1}
             if repeated:
-                raise ModelError(f"robot '{self.name}' has two {what}s named '{min(repeated)}'")
+                raise ModelError(f"robot '{self.name}' has two {what}s named '{min(repeated)}'", code="duplicate")
         for i, joint in enumerate(self.joints):
             if not 0 <= joint.parent <= i:
                 raise ModelError(
@@ -132,23 +134,28 @@ class Robot:
                 )
         moving = len(self.tree_coordinates)
         if set(self.passive) - set(self.tree_coordinates) or bool(self.passive) != bool(self.loops):
-            raise ModelError(f"robot '{self.name}': make robots with closed loops by with_loops")
+            raise ModelError(f"robot '{self.name}': make robots with closed loops by with_loops", code="not_applicable")
         if self.loops:
             object.__setattr__(self, "assembled", checked(self.assembled, (moving,), "assembled posture"))  # type: ignore[arg-type]
         for term in self.drives:
             if term.direction.shape != (moving,) or not 0 <= term.owner < moving:
                 raise ModelError(
-                    f"drive term '{term.name}' needs an owner among {moving} joints and a direction over all of them"
+                    f"drive term '{term.name}' needs an owner among {moving} joints and a direction over all of them",
+                    code="invalid_value",
                 )
         if self.transmission is not None and self.transmission.coupling.shape[0] != self.n:
-            raise ModelError(f"transmission has {self.transmission.coupling.shape[0]} rows for {self.n} joints")
+            raise ModelError(
+                f"transmission has {self.transmission.coupling.shape[0]} rows for {self.n} joints",
+                "transmission",
+                code="mismatch",
+            )
         slides = np.array([j.kind == "prismatic" for j in self.joints if j.mimic is None], dtype=bool)
         drives = sorted((_on_shaft(t, slides) for t in self.drives), key=DriveTerm.sort_key)
         object.__setattr__(self, "drives", tuple(drives))
         parameters = self.parameter_names
         if len(set(parameters)) != len(parameters):
             repeated = {n for n, count in Counter(parameters).items() if count > 1}
-            raise ModelError(f"two parameters are named '{min(repeated)}'")
+            raise ModelError(f"two parameters are named '{min(repeated)}'", code="duplicate")
 
     # -- sizes and names -------------------------------------------------------------------------
 
@@ -228,7 +235,11 @@ class Robot:
         for i, link in enumerate(self.links):
             if link.name == name:
                 return i
-        raise ModelError(f"no link named '{name}', the links are {', '.join(x.name for x in self.links)}")
+        raise ModelError(
+            f"no link named '{name}', the links are {', '.join(x.name for x in self.links)}",
+            "name",
+            code="unknown_name",
+        )
 
     # -- parameters ------------------------------------------------------------------------------
 
@@ -354,12 +365,17 @@ class Robot:
             For unknown joints or keys, and for limits that are not numbers or are inconsistent.
         """
         if not isinstance(limits, Mapping):
-            raise ModelError(f"limits must be a mapping from joint names to tables, got {limits!r:.60}")
+            raise ModelError(
+                f"{named('limits')} must be a mapping from joint names to tables, got {limits!r:.60}",
+                code="invalid_type",
+            )
         joints = list(self.joints)
         names = [j.name for j in joints]
         for name, new in limits.items():
             if name not in names:
-                raise ModelError(f"limits: no joint named '{name}', the joints are {', '.join(names)}")
+                raise ModelError(
+                    f"limits: no joint named '{name}', the joints are {', '.join(names)}", "limits", code="unknown_name"
+                )
             joint = joints[names.index(name)]
             joints[names.index(name)] = replace(joint, limits=read_limits(name, new, joint.limits))
         return replace(self, joints=tuple(joints))
@@ -470,9 +486,15 @@ class Robot:
         DriveTerm
         """
         if self.transmission is None:
-            raise ModelError(f"robot '{self.name}' has no transmission, so no motor '{motor}'")
+            raise ModelError(
+                f"robot '{self.name}' has no transmission, so no motor '{motor}'", "motor", code="not_applicable"
+            )
         if motor not in self.transmission.motors:
-            raise ModelError(f"no motor '{motor}', the motors are {', '.join(self.transmission.motors)}")
+            raise ModelError(
+                f"no motor '{motor}', the motors are {', '.join(self.transmission.motors)}",
+                "motor",
+                code="unknown_name",
+            )
         k = self.transmission.motors.index(motor)
         tree = self.tree
         assert tree.transmission is not None
@@ -510,7 +532,9 @@ class Robot:
         """
         i = self._coordinate(joint)
         if not callable(function):
-            raise ModelError(f"term '{name}' needs a function of q, v and a, got {function!r:.60}")
+            raise ModelError(
+                f"term '{name}' needs a function of q, v and a, got {function!r:.60}", "function", code="invalid_type"
+            )
         n = len(self.tree_coordinates)
         q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 4, n))
 
@@ -521,7 +545,11 @@ class Robot:
         bend = np.diff([column(1.0, s) for s in (-1.0, 0.0, 1.0, 2.0)], n=2, axis=0)
         drift = column(1.0, 1.0) - column(1.0, 0.0) - column(0.0, 1.0) + column(0.0, 0.0)
         if max(np.abs(bend).max(), np.abs(drift).max()) > 1e-9 * (1 + np.abs(column(1.0, 2.0)).max()):
-            raise ModelError(f"term '{name}' must be affine in the acceleration, with a factor that depends on q alone")
+            raise ModelError(
+                f"term '{name}' must be affine in the acceleration, with a factor that depends on q alone",
+                "function",
+                code="invalid_value",
+            )
         return DriveTerm(name, self.tree_coordinates[i], np.zeros(n), i, value, function=function, unit=unit)
 
     def with_terms(self, *terms: DriveTerm) -> Robot:
@@ -627,7 +655,7 @@ class Robot:
             If the robot already has motor-side terms, or the coupling has the wrong number of rows.
         """
         if any(t.motor for t in self.drives):
-            raise ModelError(f"robot '{self.name}' already has motor-side terms")
+            raise ModelError(f"robot '{self.name}' already has motor-side terms", code="duplicate")
         return replace(self, transmission=transmission)
 
     def with_loops(
@@ -691,7 +719,7 @@ class Robot:
             named, labelled = matching_names(pattern, label), matching_names(pattern, label.values())
             found = {name for name, x in label.items() if name in named or x in labelled}
             if not found:
-                raise ModelError(f"no drive parameter matches '{pattern}'")
+                raise ModelError(f"no drive parameter matches '{pattern}'", "pattern", code="unknown_name")
             gone |= found
         return replace(self, drives=tuple(t for t in self.drives if t.name not in gone))
 
@@ -832,10 +860,14 @@ class Robot:
         names = self.tree_coordinates
         if isinstance(joint, str):
             if joint not in names:
-                raise ModelError(f"no joint named '{joint}', the joints are {', '.join(names)}")
+                raise ModelError(
+                    f"no joint named '{joint}', the joints are {', '.join(names)}", "joint", code="unknown_name"
+                )
             return names.index(joint)
         if joint not in range(len(names)):
-            raise ModelError(f"joint {joint} is out of range, robot '{self.name}' has {len(names)}")
+            raise ModelError(
+                f"joint {joint} is out of range, robot '{self.name}' has {len(names)}", "joint", code="invalid_value"
+            )
         return int(joint)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DynidError, ModelError
+from dynid.errors import DynidError, ModelError, named
 from dynid.limits import exceeded, file_limits
 
 __all__ = [
@@ -60,7 +60,9 @@ def check_names(what: str, names: Sequence[str]) -> None:
     if _UNWRITABLE.search("".join(names)):
         wrong = next(c for c in "".join(names) if _UNWRITABLE.match(c))
         raise ModelError(
-            f"the name of a {what} contains the character U+{ord(wrong):04X}, which model files cannot hold"
+            f"the name of a {what} contains the character U+{ord(wrong):04X}, which model files cannot hold",
+            "name",
+            code="invalid_value",
         )
     longest = max(map(len, names), default=0)
     if longest > file_limits().name_length:
@@ -121,7 +123,9 @@ class Limits:
         if not (self.lower <= self.upper and self.velocity >= 0 and self.effort >= 0):
             raise ModelError(
                 f"limits are inconsistent: position [{self.lower}, {self.upper}], "
-                f"velocity {self.velocity}, effort {self.effort}"
+                f"velocity {self.velocity}, effort {self.effort}",
+                "limits",
+                code="invalid_value",
             )
 
 
@@ -148,7 +152,9 @@ class Mimic:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.ratio) and np.isfinite(self.offset)):
-            raise ModelError(f"a joint that follows '{self.leader}' needs a finite ratio and offset")
+            raise ModelError(
+                f"a joint that follows '{self.leader}' needs a finite ratio and offset", "ratio", code="invalid_value"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,11 +200,13 @@ class Joint:
 
     def __post_init__(self) -> None:
         if self.kind not in ("revolute", "prismatic"):
-            raise ModelError(f"joint '{self.name}' is of kind '{self.kind}': use revolute or prismatic")
+            raise ModelError(
+                f"joint '{self.name}' is of kind '{self.kind}': use revolute or prismatic", "kind", code="unknown_name"
+            )
         axis = checked(self.axis, (3,), f"joint '{self.name}': axis")
         norm = np.linalg.norm(axis)
         if norm < 1e-9:
-            raise ModelError(f"joint '{self.name}' has a zero axis")
+            raise ModelError(f"joint '{self.name}' has a zero axis", "axis")
         object.__setattr__(self, "axis", frozen(axis / norm))
         for what in ("placement", "mount"):
             object.__setattr__(self, what, checked_placement(getattr(self, what), f"joint '{self.name}': {what}"))
@@ -328,18 +336,23 @@ def read_limits(joint: str, given: Mapping[str, Any], start: Limits = UNLIMITED)
     """Limits from {"position": (lower, upper), "velocity": x, "effort": x}; missing keys are taken from `start`."""
     if not isinstance(given, Mapping):
         raise ModelError(
-            f"limits of joint '{joint}' must be a table of position, velocity and effort, got {given!r:.60}"
+            f"{named('limits')} of joint '{joint}' must be a table of position, velocity and effort, got {given!r:.60}",
+            code="invalid_type",
         )
     unknown = set(given) - {"position", "velocity", "effort"}
     if unknown:
         raise ModelError(
-            f"limits of joint '{joint}': unknown key '{min(unknown, key=str)}', use position, velocity, effort"
+            f"{named('limits')} of joint '{joint}': unknown key '{min(unknown, key=str)}', "
+            "use position, velocity, effort",
+            code="unknown_name",
         )
     try:
         lower, upper = given.get("position", (start.lower, start.upper))
         velocity, effort = given.get("velocity", start.velocity), given.get("effort", start.effort)
         return Limits(float(lower), float(upper), float(velocity), float(effort))
     except (TypeError, ValueError):
-        raise ModelError(f"limits of joint '{joint}' are not numbers: {dict(given)}") from None
+        raise ModelError(
+            f"{named('limits')} of joint '{joint}' are not numbers: {dict(given)}", code="invalid_type"
+        ) from None
     except ModelError as error:
-        raise ModelError(f"joint '{joint}': {error}") from None
+        raise error.at(f"joint '{joint}'") from None

@@ -167,7 +167,10 @@ def _hang(
     name, joint = named
     steps = _motions(joint, np.zeros(3) if along is None else along)
     if steps is None:
-        raise ModelError(f"joint '{name}' is of kind {joint.shortname().removeprefix('JointModel')}, not supported")
+        raise ModelError(
+            f"joint '{name}' is of kind {joint.shortname().removeprefix('JointModel')}, not supported",
+            code="unsupported",
+        )
     limits = {"": _limits(model, joint, name)} if joint.nv == 1 else {}
     made = add_chain(joints, links, name, steps, parent, clean(place), mount, link, limits)
     turning = sum(step.kind == "revolute" for step in steps)
@@ -205,11 +208,15 @@ def model_of_robot(robot: Robot, *, independent: bool = False) -> pin.Model:
     mimic = [j.name for j in robot.joints if j.mimic is not None]
     if mimic and not independent:
         raise ModelError(
-            f"joint '{mimic[0]}' mimics another; to_pinocchio(independent=True) makes it an independent joint"
+            f"joint '{mimic[0]}' mimics another; to_pinocchio(independent=True) makes it an independent joint",
+            "independent",
+            code="unsupported",
         )
     if robot.loops and not independent:
         raise ModelError(
-            f"{robot.loops[0]} has no place in a Pinocchio model; to_pinocchio(independent=True) leaves the loops out"
+            f"{robot.loops[0]} has no place in a Pinocchio model; to_pinocchio(independent=True) leaves the loops out",
+            "independent",
+            code="unsupported",
         )
     robot = robot.tree
     model = pin.Model()
@@ -285,7 +292,10 @@ def _inertia(link: Link) -> pin.Inertia:
     pi = link.inertia
     if pi[0] == 0:
         if np.any(pi[1:4] != 0):
-            raise ModelError(f"link '{link.name}' has a first moment but no mass, which Pinocchio cannot represent")
+            raise ModelError(
+                f"link '{link.name}' has a first moment but no mass, which Pinocchio cannot represent",
+                code="unsupported",
+            )
         tensor = np.array([[pi[4], pi[5], pi[7]], [pi[5], pi[6], pi[8]], [pi[7], pi[8], pi[9]]])
         return pin.Inertia(0.0, np.zeros(3), tensor)
     mass, com, tensor = inertia_to_com(pi)

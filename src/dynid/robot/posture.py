@@ -22,7 +22,9 @@ def link_placements(robot: Robot, values: Mapping[str, float] | None = None) -> 
     given = dict(values or {})
     unknown = sorted(set(given) - set(robot.coordinates))
     if unknown:
-        raise ModelError(f"robot '{robot.name}' has no independent joint '{unknown[0]}'")
+        raise ModelError(
+            f"robot '{robot.name}' has no independent joint '{unknown[0]}'", "posture", code="unknown_name"
+        )
     out = [np.eye(4)]
     for joint in robot.joints:
         name, ratio, offset = (

@@ -77,7 +77,8 @@ def rooted_at(robot: Robot, frame: str, *, base: BaseKind = "instrumented") -> R
     order = [robot.coordinates.index(joint.name) for joint in joints if joint.mimic is None]
     if any(term.function is not None for term in robot.drives):
         raise ModelError(
-            f"robot '{robot.name}' has custom terms, which depend on the order of its joints; remove them first"
+            f"robot '{robot.name}' has custom terms, which depend on the order of its joints; remove them first",
+            code="not_applicable",
         )
     drives = tuple(replace(t, direction=t.direction[order], owner=order.index(t.owner)) for t in robot.drives)
     transmission = robot.transmission

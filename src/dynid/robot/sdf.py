@@ -45,7 +45,9 @@ def read_sdf(
 ) -> tuple[Robot, FileDrives]:
     """Robot and drive values of an SDF file; `shapes` asks for inertias of links that give none."""
     if root.tag != "sdf":
-        raise ModelError(f"{path.name} is not an SDF file: its root element is <{root.tag}>, not <sdf>")
+        raise ModelError(
+            f"{path.name} is not an SDF file: its root element is <{root.tag}>, not <sdf>", code="file_format"
+        )
     version = _version(root, path.name)
     model, gravity = only_model(root, path.name), _gravity(root)
     scope = Scope(model)
@@ -76,7 +78,7 @@ def _version(root: ET.Element, file: str) -> tuple[int, ...]:
     try:
         return tuple(int(x) for x in text.split("."))
     except ValueError:
-        raise ModelError(f"{file} has no SDF version: '{text}'") from None
+        raise ModelError(f"{file} has no SDF version: '{text}'", code="file_damaged") from None
 
 
 def only_model(root: ET.Element, file: str) -> ET.Element:
@@ -85,10 +87,10 @@ def only_model(root: ET.Element, file: str) -> ET.Element:
     if len(models) > 1:
         models = [m for m in models if next(m.iter("joint"), None) is not None]
     if not models:
-        raise ModelError(f"{file} has no model")
+        raise ModelError(f"{file} has no model", code="missing_data")
     if len(models) > 1:
         names = ", ".join(f"'{m.get('name', '')}'" for m in models)
-        raise ModelError(f"{file} has several models with joints ({names}): only one is supported")
+        raise ModelError(f"{file} has several models with joints ({names}): only one is supported", code="unsupported")
     return models[0]
 
 
@@ -113,7 +115,7 @@ class _Tree:
         self.tied = any(parent == WORLD for parent, _ in self.ends.values())
         names = [*([WORLD] if self.tied else []), *scope.links]
         if not scope.links:
-            raise ModelError("the model has no links")
+            raise ModelError("the model has no links", code="missing_data")
         check_tree([(name, *ends) for name, ends in self.ends.items()], names)
         inertia = {**inertia, WORLD: np.zeros(10)}
         self.base = self._base(names)
@@ -146,7 +148,9 @@ class _Tree:
         kind = joint.get("type", "")
         if kind not in (*_MOVING, "fixed", "gearbox"):
             kinds = ", ".join((*_MOVING, "gearbox"))
-            raise ModelError(f"joint '{name}' is of kind '{kind}', which is not supported: use {kinds} or fixed")
+            raise ModelError(
+                f"joint '{name}' is of kind '{kind}', which is not supported: use {kinds} or fixed", code="unsupported"
+            )
         prefix = self.scope.prefix(name)
         parent, child = (child_text(joint, end, f"joint '{name}'") for end in ("parent", "child"))
         first = WORLD if parent == WORLD else self.scope.body(self.scope.find(parent, prefix, f"joint '{name}'"))
@@ -281,7 +285,7 @@ class _Tree:
                 axes = [scope.pose(n)[:3, :3] @ self._axis(n, t) for n, t in ((name, tag), (joint, "axis"))]
                 along = float(axes[0] @ axes[1]) / float(np.linalg.norm(axes[0]) * np.linalg.norm(axes[1]))
                 return joint, float(np.sign(along)) * (1.0 if ends == (body, link) else -1.0)
-        raise ModelError(f"{where}: no joint holds '{link}' on '{body}'")
+        raise ModelError(f"no joint holds '{link}' on '{body}'", where=where)
 
 
 def _lead(joint: ET.Element, name: str) -> float:
@@ -344,7 +348,9 @@ def _limits(axis: ET.Element | None, name: str) -> Limits:
         try:
             value = float(text) if text else missing
         except ValueError:
-            raise ModelError(f"joint '{name}', limit {tag}: expected a number, found '{text}'") from None
+            raise ModelError(
+                f"joint '{name}', limit {tag}: expected a number, found '{text}'", code="file_damaged"
+            ) from None
         return float(np.copysign(np.inf, value)) if abs(value) >= _FAR else value
 
     values: dict[str, Any] = {"position": (given("lower", -np.inf), given("upper", np.inf))}

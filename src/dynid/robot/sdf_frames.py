@@ -23,7 +23,7 @@ def child_text(element: ET.Element, tag: str, where: str) -> str:
     """The text of a required child element."""
     text = (element.findtext(tag) or "").strip()
     if not text:
-        raise ModelError(f"{where} has no <{tag}>")
+        raise ModelError(f"{where} has no <{tag}>", code="missing_data")
     return text
 
 
@@ -33,7 +33,9 @@ def read_pose(element: ET.Element, where: str) -> tuple[str, Array]:
     if pose is None or not (pose.text or "").strip():
         return ("" if pose is None else pose.get("relative_to", "")), np.eye(4)
     if pose.get("frame"):
-        raise ModelError(f"{where}: the pose attribute 'frame' is older than SDF 1.7, use relative_to")
+        raise ModelError(
+            "the pose attribute 'frame' is older than SDF 1.7, use relative_to", code="unsupported", where=where
+        )
     if pose.get("rotation_format", "euler_rpy") == "quat_xyzw":
         x, y, z, *quaternion = numbers(pose.text, 7, f"{where}, pose")
         i, j, k, w = np.array(quaternion) / np.linalg.norm(quaternion)
@@ -63,16 +65,18 @@ class Scope:
     def _collect(self, model: ET.Element, prefix: str) -> None:
         name = prefix.removesuffix("::")
         if model.get("placement_frame"):
-            raise ModelError(f"model '{model.get('name', '')}': placement_frame is not supported")
+            raise ModelError(f"model '{model.get('name', '')}': placement_frame is not supported", code="unsupported")
         if model.find("include") is not None:
-            raise ModelError(f"model '{model.get('name', '')}' includes another file, which is not supported")
+            raise ModelError(
+                f"model '{model.get('name', '')}' includes another file, which is not supported", code="unsupported"
+            )
         for tag, into in (("link", self.links), ("joint", self.joints), ("frame", self.frames)):
             for element in model.findall(tag):
                 full = prefix + attribute(element, "name", f"a {tag}")
                 if full == WORLD:
                     continue  # files older than SDF 1.8 may write the world as a link; it does not move
                 if full in self._given:
-                    raise ModelError(f"the model has two elements named '{full}'")
+                    raise ModelError(f"the model has two elements named '{full}'", code="duplicate")
                 into[full] = element
                 relative, pose = read_pose(element, f"{tag} '{full}'")
                 if tag == "joint" and not relative:
@@ -101,7 +105,7 @@ class Scope:
         """The full name of an element called `name` inside a scope."""
         full = prefix + name
         if full not in self._given and full not in self._known:
-            raise ModelError(f"{where} refers to '{full}', which the model does not have")
+            raise ModelError(f"{where} refers to '{full}', which the model does not have", code="unknown_name")
         return full
 
     def pose(self, name: str) -> Array:
@@ -110,7 +114,8 @@ class Scope:
         while name not in self._known:
             if name not in self._given:
                 raise ModelError(
-                    f"the pose of '{chain[-1] if chain else name}' is relative to an unknown frame '{name}'"
+                    f"the pose of '{chain[-1] if chain else name}' is relative to an unknown frame '{name}'",
+                    code="unknown_name",
                 )
             if name in chain:
                 raise ModelError(f"the pose of '{name}' is relative to itself")

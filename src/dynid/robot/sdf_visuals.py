@@ -51,9 +51,11 @@ def _shape(element: ET.Element, shape: ET.Element, link: str, carrier: tuple[int
     body, place = carrier
     where = f"link '{link}', visual"
     if shape.tag != "mesh" and shape.tag not in _PRIMITIVES:
-        raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(_PRIMITIVES)} or mesh")
+        raise ModelError(
+            f"shape '{shape.tag}' is unknown, use {', '.join(_PRIMITIVES)} or mesh", code="unsupported", where=where
+        )
     if shape.find("submesh") is not None:
-        raise ModelError(f"{where}: a part of a mesh (submesh) is not drawn")
+        raise ModelError("a part of a mesh (submesh) is not drawn", code="unsupported", where=where)
     relative, pose = read_pose(element, where)
     if relative:
         frame = scope.find(relative, scope.prefix(link), where)

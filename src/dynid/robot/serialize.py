@@ -107,7 +107,7 @@ def robot_from_dict(data: Mapping[str, Any], functions: Mapping[str, Callable[..
         )
         return replace(bare, drives=tuple(_drive_term(x, functions or {}, bare) for x in data["drives"]))
     except (KeyError, TypeError, AttributeError, ValueError, IndexError, OverflowError, DataError) as error:
-        raise ModelError(f"the stored robot is incomplete or damaged: {error}") from None
+        raise ModelError(f"the stored robot is incomplete or damaged: {error}", code="file_damaged") from None
 
 
 def _plain(part: Any) -> dict[str, Any]:
@@ -172,13 +172,14 @@ def _drive_term(data: Mapping[str, Any], functions: Mapping[str, Callable[..., A
     law = data["function"]
     if isinstance(law, Mapping):
         if law["law"] not in (_LINE_FORCE, _EFFECT):
-            raise ModelError(f"the law '{law['law']}' of '{name}' is unknown")
+            raise ModelError(f"the law '{law['law']}' of '{name}' is unknown", code="unknown_name")
         line = law["law"] == _LINE_FORCE
         column = _line_force(law) if line else EffectColumn.from_dict(law["column"], bare.tree)
         return _made(DriveTerm, {**data, "function": column})
     if law and name not in functions:
         raise ModelError(
-            f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it"
+            f"the custom drive term '{name}' is a Python function, which no file can store: give the robot that has it",
+            code="unsupported",
         )
     return _made(DriveTerm, {**data, "function": functions[name] if law else None})
 

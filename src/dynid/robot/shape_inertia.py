@@ -17,7 +17,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from dynid.errors import ModelError
+from dynid.errors import ModelError, named
 from dynid.robot.extent import find_mesh
 from dynid.robot.inertia import move_inertia
 from dynid.robot.notes import quoted
@@ -57,13 +57,15 @@ class ShapeInertia:
 
     def __post_init__(self) -> None:
         if self.source not in ("collision", "visual"):
-            raise ModelError(f"inertia_from '{self.source}' is unknown: use collision or visual")
+            raise ModelError(
+                f"{named('inertia_from')} '{self.source}' is unknown: use collision or visual", code="unknown_name"
+            )
         if self.density is not None and self.shape_mass is not None:
-            raise ModelError("give density or shape_mass, not both")
+            raise ModelError("give density or shape_mass, not both", "density", code="conflicting")
         for what in ("density", "shape_mass"):
             value = getattr(self, what)
             if value is not None and not (np.isfinite(value) and value > 0):
-                raise ModelError(f"{what} must be positive, got {value:g}")
+                raise ModelError(f"{what} must be positive, got {value:g}", code="invalid_value")
 
 
 def with_shapes(
@@ -80,7 +82,11 @@ def with_shapes(
     }
     volume = sum(float(pi[0]) for pi in found.values())
     if not found:
-        raise ModelError(f"{path.name} has no link without inertia that has {wanted.source} shapes")
+        raise ModelError(
+            f"{path.name} has no link without inertia that has {wanted.source} shapes",
+            "inertia_from",
+            code="missing_data",
+        )
     density = wanted.density if wanted.density is not None else _WATER
     if wanted.shape_mass is not None:
         density = wanted.shape_mass / volume
@@ -112,7 +118,11 @@ def sdf_shapes(link: ET.Element, source: str, where: str) -> list[ET.Element]:
         relative, place = read_pose(element, where)
         geometry = element.find("geometry")
         if relative or geometry is None or not len(geometry):
-            raise ModelError(f"{where}: a shape without geometry or in the frame of another link is not supported")
+            raise ModelError(
+                "a shape without geometry or in the frame of another link is not supported",
+                code="unsupported",
+                where=where,
+            )
         shape = geometry[0]
         given = {child.tag: (child.text or "").strip() for child in shape}
         given["filename"] = given.pop("uri", "")
@@ -146,7 +156,11 @@ def _solid(shape: ET.Element, path: Path, where: str) -> Array:
         if shape.tag == "capsule":
             volume, unit = volume + 4 / 3 * np.pi * r**3, pin.Inertia.FromCapsule(1.0, r, length)
     else:
-        raise ModelError(f"{where}: the inertia of a {shape.tag} is not computed: use box, sphere, cylinder or mesh")
+        raise ModelError(
+            f"the inertia of a {shape.tag} is not computed: use box, sphere, cylinder or mesh",
+            code="unsupported",
+            where=where,
+        )
     return volume * np.asarray(unit.toDynamicParameters())
 
 
@@ -155,17 +169,19 @@ def _mesh(shape: ET.Element, path: Path, where: str) -> Array:
     scale = numbers(shape.get("scale", "1 1 1"), 3, f"{where}, mesh scale")
     found = find_mesh(named, path)
     if found is None:
-        raise ModelError(f"{where}: mesh '{named}' was not found, so its inertia cannot be computed")
+        raise ModelError(
+            f"mesh '{named}' was not found, so its inertia cannot be computed", code="file_missing", where=where
+        )
     try:
         mesh = coal.MeshLoader().load(str(found), scale)
     except ValueError:
-        raise ModelError(f"{where}: mesh '{named}' cannot be read") from None
+        raise ModelError(f"mesh '{named}' cannot be read", code="file_damaged", where=where) from None
     open_edges = _open_edges(mesh)
     if open_edges:
-        raise ModelError(f"{where}: mesh '{named}' is not closed ({open_edges} open edges), so it has no volume")
+        raise ModelError(f"mesh '{named}' is not closed ({open_edges} open edges), so it has no volume", where=where)
     volume = float(mesh.computeVolume())
     if volume == 0:
-        raise ModelError(f"{where}: mesh '{named}' has no volume")
+        raise ModelError(f"mesh '{named}' has no volume", where=where)
     tensor, moment = np.array(mesh.computeMomentofInertia()), volume * np.array(mesh.computeCOM())
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor
     # A mesh whose faces look inwards has a negative volume.

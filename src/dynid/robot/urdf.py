@@ -68,13 +68,14 @@ def _check_joint(joint: ET.Element, links: set[str]) -> tuple[str, str, str]:
     if kind not in (*_MOVING, "fixed"):
         raise ModelError(
             f"{where} is of kind '{kind}', which is unknown: use revolute, continuous, prismatic, planar, floating or "
-            "fixed"
+            "fixed",
+            code="unknown_name",
         )
     ends = []
     for end in ("parent", "child"):
         link = attribute(joint.find(end), "link", f"{where}, {end}")
         if link not in links:
-            raise ModelError(f"{where} refers to an unknown link '{link}'")
+            raise ModelError(f"{where} refers to an unknown link '{link}'", code="unknown_name")
         ends.append(link)
     _origin(joint.find("origin"), where)
     axis = joint.find("axis")
@@ -108,7 +109,8 @@ def check_tree(joints: list[tuple[str, str, str]], links: list[str]) -> None:
     for name, parent, child in joints:
         if child in carrier:
             raise ModelError(
-                f"link '{child}' is child of two joints, '{carrier[child][0]}' and '{name}'; loops are not supported"
+                f"link '{child}' is child of two joints, '{carrier[child][0]}' and '{name}'; loops are not supported",
+                code="unsupported",
             )
         carrier[child] = (name, parent)
     roots = [link for link in links if link not in carrier]
@@ -150,16 +152,18 @@ def _mimics(joints: dict[str, ET.Element], notes: list[str]) -> dict[str, Mimic]
 def read_urdf(root: ET.Element, path: Path, *, shapes: ShapeInertia | None = None) -> tuple[Robot, FileDrives]:
     """Robot and drive values of a URDF file; `shapes` asks for inertias of links that give none."""
     if root.tag != "robot":
-        raise ModelError(f"{path.name} is not a URDF file: its root element is <{root.tag}>, not <robot>")
+        raise ModelError(
+            f"{path.name} is not a URDF file: its root element is <{root.tag}>, not <robot>", code="file_format"
+        )
     virtual, notes = expand_joints(root)
     links: dict[str, ET.Element] = {}
     for link in root.findall("link"):
         name = attribute(link, "name", "a link")
         if name in links:
-            raise ModelError(f"{path.name} has two links named '{name}'")
+            raise ModelError(f"{path.name} has two links named '{name}'", code="duplicate")
         links[name] = link
     if not links:
-        raise ModelError(f"{path.name} has no links")
+        raise ModelError(f"{path.name} has no links", code="missing_data")
     inertia = {name: link_inertia(link) for name, link in links.items()}
     if shapes is not None:
         missing = {n: e.findall(shapes.source) for n, e in links.items() if e.find("inertial") is None}
@@ -168,7 +172,7 @@ def read_urdf(root: ET.Element, path: Path, *, shapes: ShapeInertia | None = Non
     for joint in root.findall("joint"):
         edge = _check_joint(joint, names)
         if edge[0] in joints:
-            raise ModelError(f"{path.name} has two joints named '{edge[0]}'")
+            raise ModelError(f"{path.name} has two joints named '{edge[0]}'", code="duplicate")
         edges.append(edge)
         joints[edge[0]] = joint
     check_tree(edges, list(links))

@@ -44,7 +44,9 @@ def _shape(
         raise ModelError(f"{where} has no shape")
     shape, material = geometry[0], element.find("material")
     if shape.tag != "mesh" and shape.tag not in PRIMITIVES:
-        raise ModelError(f"{where}: shape '{shape.tag}' is unknown, use {', '.join(PRIMITIVES)} or mesh")
+        raise ModelError(
+            f"shape '{shape.tag}' is unknown, use {', '.join(PRIMITIVES)} or mesh", code="unsupported", where=where
+        )
     size = [positive_sizes(shape, key, count, where) for key, count in PRIMITIVES.get(shape.tag, ())]
     return VisualShape(
         link=body,

@@ -57,7 +57,7 @@ class _UsdJoint:
 def read_usd(path: Path, *, ignore_loops: bool = False) -> tuple[Robot, FileDrives]:
     """Robot and drive values of a USD stage."""
     if importlib.util.find_spec("pxr") is None:
-        raise ModelError(f"{path.name} needs the package 'usd-core': pip install 'dynid[usd]'")
+        raise ModelError(f"{path.name} needs the package 'usd-core': pip install 'dynid[usd]'", code="missing_package")
     with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
         found = read_in_child("dynid.robot.usd:extract", path, Path(folder), ignore_loops, error=ModelError)
     return robot_from_dict(found["robot"]), found["drives"]
@@ -78,7 +78,7 @@ def _robot(path: Path, ignore_loops: bool) -> tuple[Robot, FileDrives]:
         # Lines of the form: Error in 'function' at line 7 in file stage.cpp : 'what is wrong'.
         said = [line.partition(" : ")[2].strip("'") for line in str(error).splitlines()]
         reason = next(filter(None, said), "it cannot be opened").replace(f"{path.parent}/", "")
-        raise ModelError(f"{path.name} is not a USD stage: {reason:.200}") from None
+        raise ModelError(f"{path.name} is not a USD stage: {reason:.200}", code="file_damaged") from None
     for layer in stage.GetUsedLayers():
         if layer.realPath:  # layers in memory have none; those of an archive are named archive[layer]
             check_inside(layer.identifier, Path(layer.realPath.partition("[")[0]), path)
@@ -118,7 +118,7 @@ class _Tree:
         cache = UsdGeom.XformCache()
         prims = [p for p in stage.Traverse() if p.HasAPI(UsdPhysics.RigidBodyAPI)]
         if not prims:
-            raise ModelError(f"{file} has no rigid bodies (PhysicsRigidBodyAPI)")
+            raise ModelError(f"{file} has no rigid bodies (PhysicsRigidBodyAPI)", code="missing_data")
         if len(prims) > file_limits().links:
             exceeded(file, f"{len(prims)} bodies", "links", ModelError)
         self.bodies = {str(p.GetPath()): p for p in prims}
@@ -188,7 +188,10 @@ class _Tree:
         name, joint = prim.GetName(), UsdPhysics.Joint(prim)
         if prim.GetTypeName() not in _KINDS:
             kinds = ", ".join(_KINDS)
-            raise ModelError(f"joint '{name}' is of type '{prim.GetTypeName()}', which is not supported: use {kinds}")
+            raise ModelError(
+                f"joint '{name}' is of type '{prim.GetTypeName()}', which is not supported: use {kinds}",
+                code="unsupported",
+            )
         ends, frames = [], []
         for k in (0, 1):
             targets = getattr(joint, f"GetBody{k}Rel")().GetTargets()
@@ -277,7 +280,8 @@ class _Tree:
         if not mass or not np.any(diagonal):
             what = "inertia" if mass else "mass"
             raise ModelError(
-                f"body '{self.names[path]}' gives no {what}: write PhysicsMassAPI with mass and diagonalInertia"
+                f"body '{self.names[path]}' gives no {what}: write PhysicsMassAPI with mass and diagonalInertia",
+                code="missing_data",
             )
         center = np.array(api.GetCenterOfMassAttr().Get() or (0, 0, 0), dtype=float)
         center = np.where(np.isfinite(center), center, 0.0) * self.scales[path] * self.length

@@ -64,7 +64,10 @@ def visual_shapes(path: str | Path, robot: Robot) -> list[VisualShape]:
     file = Path(path)
     root = read_xml(file)
     if root.tag not in _READERS:
-        raise ModelError(f"{file.name} is neither a URDF, an MJCF nor an SDF file: its root element is <{root.tag}>")
+        raise ModelError(
+            f"{file.name} is neither a URDF, an MJCF nor an SDF file: its root element is <{root.tag}>",
+            code="file_format",
+        )
     return _READERS[root.tag](root, file, robot)
 
 

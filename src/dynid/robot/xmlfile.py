@@ -29,11 +29,14 @@ def read_xml(path: Path) -> ET.Element:
             exceeded(path.name, f"{size} bytes", "text_bytes", ModelError)
         root = parse_xml(read_regular(path), path.name)
     except OSError as error:
-        raise ModelError(f"{path.name} cannot be read: {error.strerror}") from None
+        raise ModelError(f"{path.name} cannot be read: {error.strerror}", code="file_missing") from None
     for element in root.iter():
         space, _, tag = element.tag.rpartition("}")
         if "xacro" in space:
-            raise ModelError(f"{path.name} holds xacro's <{tag}>: run xacro first ('xacro {path.name} > robot.urdf')")
+            raise ModelError(
+                f"{path.name} holds xacro's <{tag}>: run xacro first ('xacro {path.name} > robot.urdf')",
+                code="file_format",
+            )
         element.tag = tag
         bodies += tag in _BODIES
     if bodies > limits.links:
@@ -48,7 +51,9 @@ def numbers(text: str | None, count: int, where: str) -> Array:
     except ValueError:
         values = np.zeros(0)
     if values.shape != (count,) or not np.all(np.isfinite(values)):
-        raise ModelError(f"{where}: expected {count} finite number{'s'[: count > 1]}, found '{text or ''}'")
+        raise ModelError(
+            f"expected {count} finite number{'s'[: count > 1]}, found '{text or ''}'", code="file_damaged", where=where
+        )
     return values
 
 
@@ -56,12 +61,12 @@ def attribute(element: ET.Element | None, key: str, where: str) -> str:
     """A required attribute that must not be empty."""
     value = element.get(key) if element is not None else None
     if not value:
-        raise ModelError(f"{where} has no '{key}'")
+        raise ModelError(f"{where} has no '{key}'", code="missing_data")
     return value
 
 
 def choice(text: str, words: Sequence[str], where: str) -> str:
     """A word that must be one of `words`."""
     if text not in words:
-        raise ModelError(f"{where}: '{text}' is unknown, use {', '.join(words)}")
+        raise ModelError(f"'{text}' is unknown, use {', '.join(words)}", code="unknown_name", where=where)
     return text

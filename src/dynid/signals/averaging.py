@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, Mismatch, NotApplicable, TooFew
 from dynid.recording.recording import Recording, Run
 from dynid.signals.settings import Signals, uniform
 from dynid.signals.shift import REACH, shifted
@@ -95,14 +95,16 @@ def repetitions(recording: Recording, signals: Signals | None = None) -> Repetit
     """
     settings = signals or Signals()
     if settings.period is not None:
-        raise DataError("periods within a run and repetitions of a run cannot be averaged together: leave period out")
+        raise ConflictingArguments(
+            "periods within a run and repetitions of a run cannot be averaged together: leave period out", "period"
+        )
     if len(recording.runs) < 2:
-        raise DataError("an average needs at least two runs of the same motion, got one")
+        raise TooFew("an average needs at least two runs of the same motion, got one")
     even = [uniform(_plain(run), settings) for run in recording.runs]
     rate = even[0][1]
     for run, other in even[1:]:
         if abs(other - rate) > _RATE * rate:
-            raise DataError(f"run '{run.name}' has {other:.6g} samples per second and '{even[0][0].name}' {rate:.6g}")
+            raise Mismatch(f"run '{run.name}' has {other:.6g} samples per second and '{even[0][0].name}' {rate:.6g}")
     runs = [run for run, _ in even]
     lags = [0.0, *(_lag(runs[0], run) for run in runs[1:])]
     aligned = _cut(runs, lags)
@@ -126,7 +128,9 @@ def repetitions(recording: Recording, signals: Signals | None = None) -> Repetit
 def _plain(run: Run) -> Run:
     """Positions and torques of a run; a DataError if it has a base that moves or wrenches."""
     if run.base is not None or run.wrench is not None or run.wrenches:
-        raise DataError(f"run '{run.name}' has a base that moves or wrenches; only positions and torques are averaged")
+        raise NotApplicable(
+            f"run '{run.name}' has a base that moves or wrenches; only positions and torques are averaged"
+        )
     return Run(run.t, run.q, torque=run.torque, name=run.name)
 
 
@@ -167,12 +171,12 @@ def _cut(runs: Sequence[Run], lags: Sequence[float]) -> list[Run]:
     start = max(0, *(-w for w in whole)) + edge
     stop = min(len(run) - w for run, w in zip(runs, whole, strict=True)) - edge
     if stop - start < _COMMON * len(runs[0]):
-        raise DataError("the runs have less than half of the motion of the first in common")
+        raise Mismatch("the runs have less than half of the motion of the first in common")
     out = []
     t = runs[0].t[start:stop]
     for run, w, x in zip(runs, whole, rest, strict=True):
         if (run.torque is None) != (runs[0].torque is None):
-            raise DataError(f"run '{run.name}' has other signals than '{runs[0].name}': torques in all runs or in none")
+            raise Mismatch(f"run '{run.name}' has other signals than '{runs[0].name}': torques in all runs or in none")
         delay = x * run.step if abs(x) > _WHOLE else 0.0
         q = shifted(run.t, run.q, delay)[start + w : stop + w]
         torque = None if run.torque is None else shifted(run.t, run.torque, delay)[start + w : stop + w]
@@ -185,7 +189,7 @@ def _check_same(first: Run, other: Run, shift: float) -> None:
     motion = float(np.linalg.norm(first.q - first.q.mean(axis=0)))
     share = float(np.linalg.norm(other.q - first.q)) / max(motion, 1e-300)
     if share > _SAME:
-        raise DataError(
+        raise Mismatch(
             f"run '{other.name}' is not the motion of '{first.name}': after a shift of {shift:.3g} s the positions "
             f"still differ by {100 * share:.0f} % of the motion"
         )

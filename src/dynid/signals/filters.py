@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, NotIdentifiable, TooFew, UnknownName
 from dynid.signals.zero_phase import zero_phase
 
 __all__ = ["average_periods", "decimate", "derivative", "estimate_delay", "lowpass", "median"]
@@ -24,7 +24,7 @@ _DECIMATION_ORDER, _DECIMATION_RIPPLE = 8, 0.05
 def median(x: Array, width: int) -> Array:
     """Running median of the columns of x (N, k) over an odd number of samples; it removes single outliers."""
     if width % 2 == 0:
-        raise DataError(f"a median filter needs an odd width, got {width}")
+        raise InvalidValue(f"a median filter needs an odd width, got {width}", "median")
     return scipy.signal.medfilt(x, (width, 1)) if width > 1 else x
 
 
@@ -60,7 +60,9 @@ def lowpass(x: Array, cutoff: float, rate: float, order: int = 4) -> Array:
         If the cut-off is not between 0 and half the rate.
     """
     if not 0 < cutoff < rate / 2:
-        raise DataError(f"cut-off {cutoff:g} Hz must lie between 0 and half the sampling rate, {rate / 2:g} Hz")
+        raise InvalidValue(
+            f"cut-off {cutoff:g} Hz must lie between 0 and half the sampling rate, {rate / 2:g} Hz", "cutoff"
+        )
     sos = _butterworth(order, 2 * cutoff / rate)
     # The reflection at the ends must cover the impulse response, a few periods of the cut-off frequency.
     pad = min(len(x) - 1, max(3 * order, int(3 * rate / cutoff)))
@@ -95,13 +97,13 @@ def derivative(x: Array, rate: float, method: str = "central", window: int = 9) 
         return np.asarray(np.gradient(x, 1.0 / rate, axis=0))
     if method == "central5":
         if len(x) < 5:
-            raise DataError(f"5-point differences need at least five samples, got {len(x)}")
+            raise TooFew(f"5-point differences need at least five samples, got {len(x)}")
         out = np.gradient(x, 1.0 / rate, axis=0)
         out[2:-2] = (x[:-4] - 8 * x[1:-3] + 8 * x[3:-1] - x[4:]) * (rate / 12.0)
         return np.asarray(out)
     if method == "savgol":
         if len(x) < window:
-            raise DataError(f"Savitzky-Golay differences over {window} samples need as many, got {len(x)}")
+            raise TooFew(f"Savitzky-Golay differences over {window} samples need as many, got {len(x)}")
         return np.asarray(scipy.signal.savgol_filter(x, window, 3, deriv=1, delta=1.0 / rate, axis=0))
     if method == "fourier":
         spectrum = np.fft.rfft(x, axis=0)
@@ -109,7 +111,7 @@ def derivative(x: Array, rate: float, method: str = "central", window: int = 9) 
         if len(x) % 2 == 0:
             w[-1] = 0.0
         return np.asarray(np.fft.irfft(w[:, None] * spectrum, n=len(x), axis=0))
-    raise DataError(f"derivative '{method}' is unknown: use {', '.join(DERIVATIVES)}")
+    raise UnknownName(f"derivative '{method}' is unknown: use {', '.join(DERIVATIVES)}", "derivative")
 
 
 @lru_cache(maxsize=64)
@@ -141,13 +143,13 @@ def decimate(x: Array, factors: Sequence[int], filtered: Callable[[Array, Array,
     """
     for factor in factors:
         if factor < 1:
-            raise DataError(f"a decimation factor must be a positive number, got {factor}")
+            raise InvalidValue(f"a decimation factor must be a positive number, got {factor}", "decimate")
         if factor == 1:
             continue
         sos = _chebyshev(factor)
         pad = 3 * (2 * len(sos) + 1)
         if len(x) <= pad:
-            raise DataError(f"{len(x)} samples are too few to decimate by {factor}")
+            raise TooFew(f"{len(x)} samples are too few to decimate by {factor}", "decimate")
         rest = x.shape[1:]
         kept = filtered(sos, x.reshape(len(x), math.prod(rest)), pad)[::factor]
         x = kept.reshape(len(kept), *rest)
@@ -158,7 +160,7 @@ def average_periods(x: Array, samples: int) -> Array:
     """Mean (samples, ...) over the whole periods of `samples` rows in x; an incomplete last period is dropped."""
     count = len(x) // samples
     if samples < 2 or count < 1:
-        raise DataError(f"{len(x)} samples are less than one period of {samples}")
+        raise TooFew(f"{len(x)} samples are less than one period of {samples}", "period")
     return np.asarray(x[: count * samples].reshape(count, samples, *x.shape[1:]).mean(axis=0))
 
 
@@ -188,9 +190,9 @@ def estimate_delay(reference: Array, delayed: Array, rate: float, longest: float
     """
     reach = min(round(longest * rate), len(reference) // 2)
     if reach < 1:
-        raise DataError("the signals are too short to estimate a delay")
+        raise TooFew("the signals are too short to estimate a delay")
     if np.ptp(reference) == 0 or np.ptp(delayed) == 0:
-        raise DataError("a constant signal has no delay")
+        raise NotIdentifiable("a constant signal has no delay")
     lags = np.arange(-reach, reach + 1)
     score = np.empty(len(lags))
     for i, lag in enumerate(range(-reach, reach + 1)):

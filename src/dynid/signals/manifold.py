@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch, NotApplicable, TooFew, UnknownName
 from dynid.recording.base_motion import running_product
 from dynid.recording.recording import mended_poses
 from dynid.signals.filters import derivative, lowpass, median
@@ -119,9 +119,11 @@ def angular_velocity(rotation: scipy.spatial.transform.Rotation, rate: float, me
         return np.column_stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]])
     reach = {"central": 1, "central5": 2, "savgol": _WINDOW // 2}.get(method)
     if reach is None:
-        raise DataError(f"derivative '{method}' is unknown for rotations: use central, central5, savgol or fourier")
+        raise UnknownName(
+            f"derivative '{method}' is unknown for rotations: use central, central5, savgol or fourier", "derivative"
+        )
     if samples < 2 * reach + 1:
-        raise DataError(f"derivatives over {2 * reach + 1} rotations need as many, got {samples}")
+        raise TooFew(f"derivatives over {2 * reach + 1} rotations need as many, got {samples}")
     # Rotations of the window relative to the sample; near the ends the window is not centred, as for joints.
     first = np.clip(np.arange(samples) - reach, 0, samples - 2 * reach - 1)
     if method != "savgol":
@@ -168,12 +170,12 @@ def average_poses(pose: Array, samples: int) -> Array:
     """Mean pose (samples, 7) over whole periods; the mean rotation is the nearest in the least-squares sense."""
     count = len(pose) // samples
     if samples < 2 or count < 1:
-        raise DataError(f"{len(pose)} samples are less than one period of {samples}")
+        raise TooFew(f"{len(pose)} samples are less than one period of {samples}", "period")
     whole = pose[: count * samples]
     matrices = _rotation(whole).as_matrix().reshape(count, samples, 3, 3).mean(axis=0)
     u, size, vt = np.linalg.svd(matrices)
     if size.min() < _LEAST_ALIKE:
-        raise DataError("the base does not return to the same orientation after a period")
+        raise Mismatch("the base does not return to the same orientation after a period", "period")
     u[:, :, 2] *= np.linalg.det(u @ vt)[:, None]
     position = whole[:, :3].reshape(count, samples, 3).mean(axis=0)
     quaternion = scipy.spatial.transform.Rotation.from_matrix(u @ vt).as_quat()
@@ -207,7 +209,7 @@ def _smooth(
     built = make.from_quat(running_product(turns))
     drift = (built.inv() * rotation).as_rotvec()
     if np.linalg.norm(drift, axis=1).max() > _LARGEST_TURN:
-        raise DataError("the orientation of the base is too noisy to be filtered; check its quaternion")
+        raise NotApplicable("the orientation of the base is too noisy to be filtered; check its quaternion")
     return built * make.from_rotvec(lowpass(drift, _DRIFT_BAND * cutoff, rate, order))
 
 
@@ -216,7 +218,7 @@ def _refuse_leaps(rotation: scipy.spatial.transform.Rotation) -> None:
     turn = (rotation[:-1].inv() * rotation[1:]).magnitude()
     if turn.size and turn.max() > _LARGEST_TURN:
         k = int(np.argmax(turn > _LARGEST_TURN))
-        raise DataError(
+        raise NotApplicable(
             f"the base turns by {np.degrees(turn[k]):.0f} degrees between samples {k} and {k + 1}: its orientation "
             "jumps, or the sampling rate is too low"
         )

@@ -15,7 +15,7 @@ import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch
 from dynid.signals.fingerprint import SEGMENT, STRETCH, Fingerprint, fingerprint
 from dynid.signals.settings import Motion
 
@@ -85,7 +85,7 @@ class SeenMotion:
         if not seen or not runs:
             return Repetition()
         if seen[0].shape[1] != runs[0].shape[1]:
-            raise DataError("the two recordings have different numbers of joints; their motions cannot be compared")
+            raise Mismatch("the two recordings have different numbers of joints; their motions cannot be compared")
         size = np.std(np.vstack([*seen, *runs]), axis=0)
         unit = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
         length = min(SEGMENT, *(len(run) for run in (*seen, *runs)))

@@ -10,7 +10,16 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import (
+    DataError,
+    InvalidType,
+    InvalidValue,
+    MissingData,
+    TooFew,
+    UnknownName,
+    did_you_mean,
+    named,
+)
 from dynid.recording.recording import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.signals.clock import fit_clock
@@ -122,14 +131,14 @@ class Signals:
 
     def __post_init__(self) -> None:
         if self.derivative not in DERIVATIVES:
-            raise DataError(f"derivative '{self.derivative}' is unknown: use {', '.join(DERIVATIVES)}")
+            raise UnknownName(f"derivative '{self.derivative}' is unknown: use {', '.join(DERIVATIVES)}", "derivative")
         for name in ("median", "order"):
             _whole(getattr(self, name), name, 0 if name == "median" else 1)
         for name in ("cutoff", "torque_cutoff", "resample", "period", "trim", "delay", "wrench_delay"):
             _finite(getattr(self, name), name)
         for name in ("measured_velocity", "measured_acceleration", "stops", "dropouts"):
             if not isinstance(getattr(self, name), bool):
-                raise DataError(f"{name} must be true or false, got {getattr(self, name)!r:.40}")
+                raise InvalidType(f"{name} must be true or false, got {getattr(self, name)!r:.40}")
         if self.decimate != "auto":
             factors = (self.decimate,) if isinstance(self.decimate, str | int) else self.decimate
             object.__setattr__(self, "decimate", tuple(_whole(x, "a factor of decimate", 1) for x in factors))
@@ -170,7 +179,7 @@ class Signals:
         unknown = [name for name in data if name not in known]
         if unknown:
             hint = did_you_mean(unknown[0], known)
-            raise DataError(f"signals has no setting '{unknown[0]}': use {', '.join(known)}{hint}")
+            raise UnknownName(f"signals has no setting '{unknown[0]}': use {', '.join(known)}{hint}", "signals")
         settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
         return Signals(**settings)
 
@@ -195,9 +204,11 @@ class Signals:
             try:
                 share = float(self.min_velocity.removesuffix("%")) / 100.0
             except ValueError:
-                raise DataError(f"min_velocity '{self.min_velocity}' is neither a number nor a percentage") from None
+                raise InvalidValue(
+                    f"{named('min_velocity')} '{self.min_velocity}' is neither a number nor a percentage"
+                ) from None
             if not 0.0 <= share <= 1.0:
-                raise DataError(f"min_velocity must be between 0 and 100 %, got '{self.min_velocity}'")
+                raise InvalidValue(f"{named('min_velocity')} must be between 0 and 100 %, got '{self.min_velocity}'")
             limits = share * np.abs(v).max(axis=0)
         else:
             limits = np.broadcast_to(np.asarray(self.min_velocity), (v.shape[1],))
@@ -222,7 +233,7 @@ def _finite(value: Any, name: str) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     inside = number and abs(value) <= _LARGEST and (name in _SIGNED or value > 0 or (name in _ZERO and value == 0))
     if not inside:
-        raise DataError(f"{name} must be {takes}, got {value!r:.40}")
+        raise InvalidValue(f"{name} must be {takes}, got {value!r:.40}")
 
 
 def _lowest_velocities(value: Any) -> float | tuple[float, ...]:
@@ -232,7 +243,9 @@ def _lowest_velocities(value: Any) -> float | tuple[float, ...]:
     except (TypeError, ValueError, OverflowError):
         found = np.array(np.nan)
     if found.ndim > 1 or not np.all((found >= 0.0) & (found <= _LARGEST)):
-        raise DataError(f"min_velocity must be zero or positive, one number or one per joint, got {value!r:.40}")
+        raise InvalidValue(
+            f"{named('min_velocity')} must be zero or positive, one number or one per joint, got {value!r:.40}"
+        )
     return float(found) if found.ndim == 0 else tuple(found.tolist())
 
 
@@ -240,7 +253,7 @@ def _whole(value: Any, name: str, least: int) -> int:
     """A whole number of at least `least`, or a DataError."""
     whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
     if not whole or isinstance(value, bool) or not least <= value <= _LARGEST:
-        raise DataError(f"{name} must be a whole number of at least {least}, got {value!r:.40}")
+        raise InvalidValue(f"{name} must be a whole number of at least {least}, got {value!r:.40}")
     return int(value)
 
 
@@ -329,7 +342,7 @@ def prepare(run: Run, settings: Signals) -> Motion:
 
     def measured(x: Array | None, what: str) -> Array:
         if x is None:
-            raise DataError(f"run '{run.name}' has no measured {what}")
+            raise MissingData(f"run '{run.name}' has no measured {what}")
         return lowpass(x, float(cutoff), rate, settings.order) if cutoff is not None and x.shape[1] else x
 
     v = measured(run.v, "velocity") if settings.measured_velocity else derivative(q, rate, settings.derivative)
@@ -343,8 +356,8 @@ def prepare(run: Run, settings: Signals) -> Motion:
 
     edge = round(settings.trim * rate)
     if len(q) - 2 * edge < 2:
-        raise DataError(
-            f"run '{run.name}' lasts {len(q) / rate:.3g} s; nothing is left after trimming {settings.trim:g} s"
+        raise TooFew(
+            f"run '{run.name}' lasts {len(q) / rate:.3g} s; nothing is left after trimming {settings.trim:g} s", "trim"
         )
     factors = (
         _auto_factors(rate, inside * cutoff if cutoff else None) if settings.decimate == "auto" else settings.decimate
@@ -400,7 +413,7 @@ def _base(run: Run, rate: float, cutoff: float | None, settings: Signals) -> Bas
     try:
         return base_state(run.base, rate, low, settings.order, settings.derivative, run.base_v, run.base_a)
     except DataError as error:
-        raise DataError(f"run '{run.name}': {error}") from None
+        raise error.at(f"run '{run.name}'") from None
 
 
 def _shifted(t: Array, x: Array, delay: float) -> Array:
@@ -426,7 +439,7 @@ def uniform(run: Run, settings: Signals) -> tuple[Run, float]:
     steps = np.diff(run.t)
     if np.any(steps <= 0):
         k = int(np.argmax(steps <= 0))
-        raise DataError(f"run '{run.name}': time does not increase at row {k + 1}; see `dynid check`")
+        raise InvalidValue(f"time does not increase at row {k + 1}; see `dynid check`", where=f"run '{run.name}'")
     if settings.resample is None:
         return run, 1.0 / float(np.mean(steps))
     clock = fit_clock(run)
@@ -461,7 +474,9 @@ def _averaged(run: Run, period: float, rate: float) -> Run:
     """The mean period of a periodic run."""
     samples = period * rate
     if abs(samples - round(samples)) > 0.01:
-        raise DataError(f"a period of {period:g} s is not a whole number of samples at {rate:.6g} Hz; resample first")
+        raise InvalidValue(
+            f"a period of {period:g} s is not a whole number of samples at {rate:.6g} Hz; resample first", "period"
+        )
     whole = round(samples)
     return _mapped(run, run.t[:whole], lambda x: average_periods(x, whole), lambda pose: average_poses(pose, whole))
 

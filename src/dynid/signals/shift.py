@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, NotApplicable, TooFew
 
 __all__ = ["REACH", "shifted"]
 
@@ -48,15 +48,17 @@ def shifted(t: Array, x: Array, delay: ArrayLike, periodic: bool = False) -> Arr
     """
     delays = np.broadcast_to(np.asarray(delay, dtype=float), (x.shape[1],))
     if not np.all(np.isfinite(delays)):
-        raise DataError("a delay must be a finite number of seconds")
+        raise InvalidValue("a delay must be a finite number of seconds", "delay")
     span = t[-1] - t[0]
     if np.abs(delays).max(initial=0.0) > 0.5 * span:
-        raise DataError(f"a delay of {np.abs(delays).max():.3g} s is more than half of a run of {span:.3g} s")
+        raise InvalidValue(
+            f"a delay of {np.abs(delays).max():.3g} s is more than half of a run of {span:.3g} s", "delay"
+        )
     steps = np.diff(t)
     step = float(np.mean(steps))
     even = float(np.abs(steps - step).max()) <= _EVEN * step
     if periodic and not even:
-        raise DataError("a periodic signal can be shifted on an even clock only; resample it first")
+        raise NotApplicable("a periodic signal can be shifted on an even clock only; resample it first")
     out = np.array(x, dtype=float)
     for k in np.flatnonzero(delays):
         if periodic:
@@ -87,7 +89,7 @@ def _interpolated(x: Array, samples: float) -> Array:
     taps = np.sinc(place) * window
     pad = REACH + abs(whole)
     if pad >= len(x):
-        raise DataError(f"{len(x)} samples are too few to be shifted by {samples:.3g}")
+        raise TooFew(f"{len(x)} samples are too few to be shifted by {samples:.3g}", "delay")
     padded = np.pad(x, pad, mode="reflect", reflect_type="odd")
     moved = np.convolve(padded, (taps / taps.sum())[::-1], mode="valid")
     first = abs(whole) + whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape
 
 __all__ = ["batch_sums", "checked_index", "positions", "usual_step"]
 
@@ -19,7 +19,9 @@ def checked_index(index: ArrayLike | None, rows: int) -> Index:
         return np.arange(rows)
     numbers = np.asarray(index)
     if numbers.shape != (rows,) or not np.issubdtype(numbers.dtype, np.integer):
-        raise DataError(f"index must hold {rows} whole sample numbers, got shape {numbers.shape} of {numbers.dtype}")
+        raise InvalidShape(
+            f"index must hold {rows} whole sample numbers, got shape {numbers.shape} of {numbers.dtype}", "index"
+        )
     return numbers.astype(np.int64)
 
 

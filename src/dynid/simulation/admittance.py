@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidType, InvalidValue, NotApplicable
 from dynid.robot.model import Robot
 from dynid.simulation.laws import CallableController, gains_of
 
@@ -68,15 +68,17 @@ def admittance(
         simulation.
     """
     if model.base != "fixed":
-        raise DataError(f"robot '{model.name}' needs a fixed base for admittance control")
+        raise NotApplicable(f"robot '{model.name}' needs a fixed base for admittance control")
     A, D, K = gains_of(inertia=inertia, damping=damping, stiffness=stiffness, n=model.n)
     kp, kd = gains_of(kp=kp, kd=kd, n=model.n)
     if not (np.all(A > 0) and np.all(D >= 0) and np.all(K >= 0)):
-        raise DataError("an admittance needs a positive inertia, and damping and stiffness that are not negative")
+        raise InvalidValue(
+            "an admittance needs a positive inertia, and damping and stiffness that are not negative", "inertia"
+        )
     if not callable(external):
-        raise DataError("the external torques of an admittance are a function of time")
+        raise InvalidType("the external torques of an admittance are a function of time", "external")
     if not slope > 0:
-        raise DataError(f"friction compensation needs a positive slope, got {slope:g}")
+        raise InvalidValue(f"friction compensation needs a positive slope, got {slope:g}", "slope")
     smooth = model.with_smooth_coulomb(slope)
     virtual = _Virtual(A, D, K, 1.0 / rate, external)
 
@@ -119,5 +121,7 @@ class _Virtual:
         except (TypeError, ValueError):
             torque = np.array(np.nan)
         if torque.shape != self.A.shape or not np.all(np.isfinite(torque)):
-            raise DataError(f"the external torques must be {len(self.A)} finite numbers, but are not at {t:g} s")
+            raise InvalidShape(
+                f"the external torques must be {len(self.A)} finite numbers, but are not at {t:g} s", "external"
+            )
         return torque

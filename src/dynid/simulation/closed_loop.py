@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    ConflictingArguments,
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    TooLarge,
+    keyword,
+    named,
+)
 from dynid.robot.model import Robot
 from dynid.simulation.integrators import Integrator, integration_method
 from dynid.simulation.laws import CallableController, Controller, LinearController
@@ -91,13 +99,15 @@ class ClosedLoop:
 
     def __post_init__(self) -> None:
         if self.controller is not None and not isinstance(self.controller, LinearController | CallableController):
-            raise DataError(f"a controller is made by dynid.controllers, got {self.controller!r:.60}")
+            raise InvalidType(f"a controller is made by dynid.controllers, got {self.controller!r:.60}", "controller")
         if not isinstance(self.sensors, Sensors):
-            raise DataError(f"sensors are given as dynid.simulation.Sensors, got {self.sensors!r:.60}")
+            raise InvalidType(f"sensors are given as dynid.simulation.Sensors, got {self.sensors!r:.60}", "sensors")
         self.integration(0.0)
         object.__setattr__(self, "coulomb_slope", _checked_slope(self.coulomb_slope))
         if self.coulomb_slope == "exact" and self.integrator != "implicit":
-            raise DataError(f"coulomb_slope='exact' needs the implicit integrator, not '{self.integrator}'")
+            raise ConflictingArguments(
+                f"{keyword('coulomb_slope', 'exact')} needs the implicit integrator, not '{self.integrator}'"
+            )
 
     def integration(self, decay: float) -> Method:
         """Integration method for friction that decays a velocity by exp(-decay) in one control period.
@@ -116,7 +126,9 @@ class ClosedLoop:
         name, substeps = self.integrator, self.substeps
         if name == "auto":
             if substeps is not None:
-                raise DataError("the integrator 'auto' chooses its own substeps; name an integrator to set them")
+                raise ConflictingArguments(
+                    "the integrator 'auto' chooses its own substeps; name an integrator to set them", "substeps"
+                )
             explicit = decay <= _AUTO_SUBSTEPS * _STABLE["rk4"]
             name, substeps = ("rk4", None) if explicit else ("implicit", _AUTO_SUBSTEPS)
         return integration_method(name, _substeps(name, decay) if substeps is None else substeps, self.tolerance)
@@ -145,7 +157,7 @@ class ClosedLoop:
         if given == "exact":
             return np.zeros(n)
         if np.ndim(given) and np.size(given) != n:
-            raise DataError(f"coulomb_slope has {np.size(given)} numbers, the robot {n} joints")
+            raise InvalidShape(f"{named('coulomb_slope')} has {np.size(given)} numbers, the robot {n} joints")
         return np.broadcast_to(np.asarray(given, dtype=float), (n,)).copy()
 
     def regularized(self, robot: Robot, velocity: Array) -> Robot:
@@ -189,7 +201,9 @@ def _checked_slope(given: object) -> float | tuple[float, ...] | Literal["auto",
     except (TypeError, ValueError):
         numbers = np.array(np.nan)
     if isinstance(given, bool | str) or numbers.ndim > 1 or not np.all(np.isfinite(numbers) & (numbers > 0)):
-        raise DataError(f"coulomb_slope is 'auto', 'exact', a positive number, or one per joint, got {given!r:.60}")
+        raise InvalidValue(
+            f"coulomb_slope is 'auto', 'exact', a positive number, or one per joint, got {given!r:.60}", "coulomb_slope"
+        )
     return tuple(numbers.tolist()) if numbers.ndim else float(numbers)
 
 
@@ -203,8 +217,9 @@ def _substeps(integrator: Integrator, decay: float) -> int:
     """Steps per control period that keep an explicit method stable, with a margin."""
     count = int(np.ceil(max(1.0, decay / _STABLE.get(integrator, np.inf))))
     if count > _MAX_SUBSTEPS:
-        raise DataError(
+        raise TooLarge(
             f"friction or a spring is so steep that '{integrator}' needs {count} steps per control period: use the "
-            "implicit integrator, a smaller slope or a softer spring"
+            "implicit integrator, a smaller slope or a softer spring",
+            "integrator",
         )
     return count

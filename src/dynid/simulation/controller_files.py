@@ -12,7 +12,20 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import (
+    DamagedFile,
+    DynidError,
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingFile,
+    NotApplicable,
+    UnknownName,
+    Unsupported,
+    named,
+)
 from dynid.files import write_text
 from dynid.quoting import toml_value
 from dynid.reading import read_toml
@@ -71,15 +84,15 @@ def load_controller(path: str | Path | Mapping[str, Any], robot: Robot) -> Linea
     try:
         data = read_toml(path)
     except FileNotFoundError:
-        raise DataError(f"there is no controller file '{path}'") from None
+        raise MissingFile(f"there is no controller file '{path}'") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the controller file '{path}': {error}") from None
+        raise MissingFile(f"cannot read the controller file '{path}': {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise DataError(f"the controller file '{path}' is not TOML: {error}") from None
+        raise DamagedFile(f"the controller file '{path}' is not TOML: {error}") from None
     try:
         return _controller(data, robot)
     except DynidError as error:
-        raise DataError(f"controller file '{path}': {error}") from None
+        raise error.at(f"controller file '{path}'") from None
 
 
 def save_controller(controller: Controller, path: str | Path) -> None:
@@ -100,10 +113,13 @@ def save_controller(controller: Controller, path: str | Path) -> None:
         If a file cannot represent the controller.
     """
     if not isinstance(controller, LinearController):
-        raise DataError(f"controller '{controller.name}' is a Python function, which cannot be written to a file")
+        raise Unsupported(
+            f"{named('controller')} '{controller.name}' is a Python function, which cannot be written to a file"
+        )
     if controller.corrections or not isinstance(controller.feedforward, str):
-        raise DataError(
-            f"controller '{controller.name}' has a torque model as feed-forward, which cannot be written to a file"
+        raise Unsupported(
+            f"controller '{controller.name}' has a torque model as feed-forward, which cannot be written to a file",
+            "controller",
         )
     matrices = "ABCD" if controller.A.size else "D"
     lines = [
@@ -124,7 +140,7 @@ def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:
     """The controller of a parsed file."""
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in _NEEDS:
-        raise DataError(f"kind = {kind!r} is unknown: use {', '.join(_NEEDS)}")
+        raise UnknownName(f"kind = {kind!r} is unknown: use {', '.join(_NEEDS)}", "kind")
     by_bandwidth = kind in _BANDWIDTH and "bandwidth" in data
     names = ("bandwidth",) if by_bandwidth else _NEEDS[kind]
     if kind == "state-space" and "A" not in data:  # no states
@@ -135,7 +151,9 @@ def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:
     known |= {"name", "model_use", "model"} if kind == "state-space" else set()
     for key in data:
         if key not in known:
-            raise DataError(f"key '{key}' is not allowed with kind = '{kind}', which takes {', '.join(sorted(known))}")
+            raise NotApplicable(
+                f"key '{key}' is not allowed with kind = '{kind}', which takes {', '.join(sorted(known))}", "kind"
+            )
     rate = float(_numbers(data, "rate", 0))
     given = [_numbers(data, name, _DEPTH.get(name, 1)) for name in names]
     if by_bandwidth:
@@ -146,10 +164,10 @@ def _controller(data: Mapping[str, Any], robot: Robot) -> LinearController:
         given = [np.full(robot.n, g) if g.size == 1 else g for g in given]
     law = _MAKERS[kind](rate, robot, *given)
     if law.n != robot.n:
-        raise DataError(f"the controller has {law.n} joints, robot '{robot.name}' {robot.n}")
+        raise Mismatch(f"the controller has {law.n} joints, robot '{robot.name}' {robot.n}")
     if kind == "state-space":
         if data.get("model_use", "none") not in _MODEL_USES:
-            raise DataError(f"'model_use' is one of {', '.join(_MODEL_USES)}, not {data['model_use']!r}")
+            raise UnknownName(f"'model_use' is one of {', '.join(_MODEL_USES)}, not {data['model_use']!r}", "model_use")
         use, name = data.get("model_use", "none"), str(data.get("name", law.name))
         if "model" in data:
             model = _model(data["model"], robot)
@@ -163,22 +181,22 @@ def _model(text: Any, robot: Robot) -> Robot:
     try:
         data = json.loads(text)
     except (TypeError, ValueError):
-        raise DataError("'model' is not a stored robot") from None
+        raise InvalidType("'model' is not a stored robot", "model") from None
     return robot_from_dict(data, {t.name: t.function for t in robot.drives if t.function is not None})
 
 
 def _numbers(data: Mapping[str, Any], name: str, depth: int) -> Array:
     """An array with `depth` axes; one number may replace a list."""
     if name not in data:
-        raise DataError(f"'{name}' is missing")
+        raise MissingArgument(f"'{name}' is missing")
     try:
         values = np.array(data[name], dtype=float)
     except (TypeError, ValueError):
         values = np.array(np.nan)
     if values.ndim != depth and not (depth == 1 and values.ndim == 0):
-        raise DataError(f"'{name}' needs numbers nested {depth} deep")
+        raise InvalidShape(f"'{name}' needs numbers nested {depth} deep")
     if not np.all(np.isfinite(values)):
-        raise DataError(f"'{name}' must be finite numbers, in lists of one length")
+        raise InvalidValue(f"'{name}' must be finite numbers, in lists of one length")
     return values
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, MissingData, NotApplicable, TooFew, UnknownName, keyword
 from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
@@ -158,7 +158,9 @@ def identify_controller(
     """
     unknown = [s for s in structures if s not in STRUCTURES]
     if unknown or not structures:
-        raise DataError(f"controller structure '{(unknown or [''])[0]}' is unknown: use {', '.join(STRUCTURES)}")
+        raise UnknownName(
+            f"controller structure '{(unknown or [''])[0]}' is unknown: use {', '.join(STRUCTURES)}", "structure"
+        )
     runs = recording.runs if isinstance(recording, Recording) else (recording,)
     rate = _common_rate(runs)
     logs = [_log(run, rate, model, feedforward) for run in runs]
@@ -243,13 +245,13 @@ def _common_rate(runs: Sequence[Run]) -> float:
     for run in runs:
         for signal in ("reference", "torque"):
             if getattr(run, signal) is None:
-                raise DataError(f"run '{run.name}' has no {signal} signals, which controller identification needs")
+                raise MissingData(f"run '{run.name}' has no {signal} signals, which controller identification needs")
         if np.abs(np.diff(run.t) * rate - 1.0).max() > 0.01:
-            raise DataError(
-                f"run '{run.name}' is not sampled evenly at {rate:g} Hz, as controller identification needs"
+            raise NotApplicable(
+                f"run '{run.name}' is not sampled evenly at {rate:g} Hz, as controller identification needs", "rate"
             )
         if len(run) < _MIN_SAMPLES:
-            raise DataError(
+            raise TooFew(
                 f"run '{run.name}' has {len(run)} samples; controller identification needs at least {_MIN_SAMPLES}"
             )
     return rate
@@ -261,7 +263,9 @@ def _log(run: Run, rate: float, model: Robot | None, feedforward: Feedforward) -
     v_ref, u = derivative(run.reference, rate), run.torque
     if feedforward != "none":
         if model is None:
-            raise DataError(f"feedforward='{feedforward}' needs the robot model of the controller: give model=")
+            raise MissingArgument(
+                f"{keyword('feedforward', feedforward)} needs the robot model of the controller: give {keyword('model')}"
+            )
         law = static(rate, np.zeros((model.n, 4))).with_feedforward(feedforward, model)
         u = u - law.torques_ahead(run.reference, v_ref, derivative(v_ref, rate))
     v = np.diff(run.q, axis=0, prepend=run.q[:1]) * rate

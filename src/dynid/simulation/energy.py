@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.assembly import assemble
 from dynid.dynamics.functions import kinetic_energy, potential_energy
-from dynid.errors import DataError
+from dynid.errors import NotApplicable, TooFew
 from dynid.robot.drives import TermKind
 from dynid.robot.elements import LineForce
 from dynid.robot.model import Robot
@@ -108,14 +108,16 @@ def energy_audit(simulation: Simulation) -> EnergyAudit:
     True
     """
     if simulation.periods != 1:
-        raise DataError(
-            f"the simulation has one sample per {simulation.periods} control periods; an energy audit needs all of them"
+        raise NotApplicable(
+            f"the simulation has one sample per {simulation.periods} control periods; "
+            "an energy audit needs all of them",
+            "simulation",
         )
     if len(simulation.t) < 2:
-        raise DataError("an energy audit needs at least two samples")
+        raise TooFew("an energy audit needs at least two samples")
     robot = bolted(simulation.robot, simulation.parameters)
     if any(t.kind == TermKind.CUSTOM and not isinstance(t.function, LineForce) for t in robot.drives):
-        raise DataError(f"robot '{robot.name}' has a custom drive term, whose energy is not known")
+        raise NotApplicable(f"robot '{robot.name}' has a custom drive term, whose energy is not known")
     q, v, motor_q, motor_v = simulation.q, simulation.v, simulation.motor_q, simulation.motor_v
     effects = simulation.unmodeled or UnmodeledEffects()
     work = np.sum(simulation.torque[:-1] * np.diff(motor_q, axis=0), axis=1)

@@ -10,7 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_parameters, first_use, for_kernel
 from dynid.dynamics.functions import forward_dynamics, mass_matrix
-from dynid.errors import DataError, DynidError
+from dynid.errors import (
+    DynidError,
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    NotApplicable,
+    SimulationFailed,
+    UnknownName,
+)
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
@@ -283,8 +293,9 @@ class _Setup:
             given = law.function(k * period, path.q[k], path.v[k], path.a[k], *measured)
             command = np.asarray(given, dtype=float)
             if command.shape != (law.n,) or not np.all(np.isfinite(command)):
-                raise DataError(
-                    f"controller '{law.name}' must return {law.n} finite torques, but does not at {k * period:g} s"
+                raise SimulationFailed(
+                    f"controller '{law.name}' must return {law.n} finite torques, but does not at {k * period:g} s",
+                    "controller",
                 )
             state.command[0] = command + ahead[k] if len(ahead) else command
             code = kernels.apply_command(
@@ -382,11 +393,11 @@ def _bounds(robot: Robot, torque: ArrayLike | str | None, stop: bool) -> Any:
         torque = np.inf
     elif isinstance(torque, str):
         if torque != "robot":
-            raise DataError(f"torque_limits is a number, one per joint, or 'robot', not '{torque}'")
+            raise UnknownName(f"torque_limits is a number, one per joint, or 'robot', not '{torque}'", "torque_limits")
         torque = [x.effort for x in limits]
     bound = np.asarray(torque, dtype=float)
     if bound.shape not in ((), (n,)) or not np.all(bound > 0):
-        raise DataError(f"torque_limits needs one positive number, or one per joint ({n})")
+        raise InvalidValue(f"torque_limits needs one positive number, or one per joint ({n})", "torque_limits")
     free = np.full(n, np.inf)
     return Bounds(
         np.broadcast_to(bound, (n,)).copy(),
@@ -409,7 +420,7 @@ def _state(given: tuple[ArrayLike, ArrayLike], n: int) -> Array:
     except (TypeError, ValueError):
         state = np.empty(0)
     if state.shape != (2, n) or not np.all(np.isfinite(state)):
-        raise DataError(f"initial needs finite positions ({n},) and velocities ({n},)")
+        raise InvalidShape(f"initial needs finite positions ({n},) and velocities ({n},)", "initial")
     return state
 
 
@@ -418,7 +429,10 @@ def _law_state(given: ArrayLike | None, n: int, states: int) -> Array:
     out = np.zeros((2 * n, states))
     if given is not None:
         if np.shape(given) != (n, states) or not np.all(np.isfinite(given)):
-            raise DataError(f"controller_state needs finite numbers of shape {(n, states)}, got {np.shape(given)}")
+            raise InvalidShape(
+                f"controller_state needs finite numbers of shape {(n, states)}, got {np.shape(given)}",
+                "controller_state",
+            )
         out[:n] = given
     return out
 
@@ -427,26 +441,31 @@ def _disturbance(given: ArrayLike, shape: tuple[int, ...]) -> Array:
     """Disturbance torques (K, n), checked."""
     push = for_kernel(given)
     if push.shape != shape or not np.all(np.isfinite(push)):
-        raise DataError(f"the disturbance must be finite torques {shape}, one row per control period, got {push.shape}")
+        raise InvalidShape(
+            f"the disturbance must be finite torques {shape}, one row per control period, got {push.shape}",
+            "disturbance",
+        )
     return push
 
 
 def _checked(robot: Robot, loop: ClosedLoop, unmodeled: UnmodeledEffects | None) -> Controller:
     """The loop's controller, once robot, loop and unmodeled effects fit together."""
     if unmodeled is not None and not isinstance(unmodeled, UnmodeledEffects):
-        raise DataError(f"unmodeled is a dynid.simulation.UnmodeledEffects, got {unmodeled!r:.60}")
+        raise InvalidType(f"unmodeled is a dynid.simulation.UnmodeledEffects, got {unmodeled!r:.60}", "unmodeled")
     if not isinstance(loop, ClosedLoop):
-        raise DataError(f"the loop to simulate is a dynid.ClosedLoop(controller=...), got {loop!r:.60}")
+        raise InvalidType(f"the loop to simulate is a dynid.ClosedLoop(controller=...), got {loop!r:.60}", "loop")
     controller = loop.controller
     if controller is None:
-        raise DataError("the closed loop has no controller: give ClosedLoop(controller=...)")
+        raise MissingArgument("the closed loop has no controller: give ClosedLoop(controller=...)", "controller")
     if robot.base == "floating":
-        raise DataError(f"robot '{robot.name}' has a floating base; closed-loop simulation needs a fixed one")
+        raise NotApplicable(f"robot '{robot.name}' has a floating base; closed-loop simulation needs a fixed one")
     if robot.loops and unmodeled is not None:
-        raise DataError("unmodeled effects are not available for robots with closed loops")
+        raise NotApplicable("unmodeled effects are not available for robots with closed loops", "unmodeled")
     model = controller.model if isinstance(controller, LinearController) else None
     if model is not None and robot.loops + model.loops and len(model.joints) != len(robot.joints):
-        raise DataError(f"the controller's model '{model.name}' must have the joints of robot '{robot.name}'")
+        raise Mismatch(
+            f"the controller's model '{model.name}' must have the joints of robot '{robot.name}'", "controller"
+        )
     if controller.n != robot.n:
-        raise DataError(f"the controller has {controller.n} joints, robot '{robot.name}' {robot.n}")
+        raise Mismatch(f"the controller has {controller.n} joints, robot '{robot.name}' {robot.n}", "controller")
     return controller

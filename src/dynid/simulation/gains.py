@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, NotApplicable
 from dynid.robot.model import Robot
 
 __all__ = ["bandwidth", "bandwidth_gains", "gains_of"]
@@ -52,7 +52,7 @@ def bandwidth_gains(
     """
     (f,) = gains_of(bandwidth=bandwidth, n=robot.n)
     if np.any(f <= 0) or not damping > 0:
-        raise DataError("bandwidth and damping must be positive")
+        raise InvalidValue("bandwidth and damping must be positive", "bandwidth")
     inertia = _inertia(robot, q)
     d = 1 - 2 * damping**2
     natural = 2 * np.pi * f / np.sqrt(d + np.sqrt(d**2 + 1))
@@ -109,11 +109,13 @@ def bandwidth(
     """
     kp, kd, fv = gains_of(kp=kp, kd=kd, friction=friction, n=robot.n)
     if np.any(kp <= 0) or np.any(kd < 0) or np.any(fv < 0):
-        raise DataError("the bandwidth needs positive gains kp, and gains kd and friction that are not negative")
+        raise InvalidValue(
+            "the bandwidth needs positive gains kp, and gains kd and friction that are not negative", "kp"
+        )
     inertia = _inertia(robot, q)
     if np.any(inertia <= 0):
         name = robot.coordinates[int(np.argmin(inertia))]
-        raise DataError(f"joint '{name}' has no bandwidth, since its inertia is not positive")
+        raise NotApplicable(f"joint '{name}' has no bandwidth, since its inertia is not positive")
     ahead = kd if reference_velocity else 0.0
     # |kp + j w ahead|^2 is half of |kp - M w^2 + j w (kd + fv)|^2: M^2 w^4 + b w^2 - kp^2 = 0, without cancellation.
     b = (kd + fv) ** 2 - 2 * kp * inertia - 2 * ahead**2
@@ -141,7 +143,7 @@ def gains_of(n: int | None = None, **given: ArrayLike) -> list[Array]:
     length = n or max(len(a) for a in arrays.values())
     for name, array in arrays.items():
         if array.ndim != 1 or len(array) not in (1, length) or not np.all(np.isfinite(array)):
-            raise DataError(
+            raise InvalidShape(
                 f"gain {name} needs one finite number, or one per joint ({length}), got shape {array.shape}"
             )
     return [np.broadcast_to(a, (length,)).copy() for a in arrays.values()]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import InvalidValue, UnknownName, did_you_mean, named
 
 if TYPE_CHECKING:
     from dynid.dynamics.kernels.integrate import Method
@@ -35,10 +35,12 @@ def integration_method(name: str, substeps: int = 1, tolerance: float = 1e-8) ->
     from dynid.dynamics.kernels.integrate import Method
 
     if substeps < 1:
-        raise DataError(f"a control period has at least one step, got {substeps}")
+        raise InvalidValue(f"a control period has at least one step, got {substeps}", "substeps")
     if name == "dopri5":
         if not 0 < tolerance < 1:
-            raise DataError(f"the tolerance of an adaptive integrator lies between 0 and 1, got {tolerance}")
+            raise InvalidValue(
+                f"the tolerance of an adaptive integrator lies between 0 and 1, got {tolerance}", "tolerance"
+            )
         b = np.array(_DOPRI5_STAGES[-1], float)
         a = np.array(_DOPRI5_STAGES, float)
         return Method(a, b, b - np.array(_DOPRI5_FOURTH), 0, 0, 1, float(tolerance), float(tolerance))
@@ -48,6 +50,6 @@ def integration_method(name: str, substeps: int = 1, tolerance: float = 1e-8) ->
         a, b = np.zeros((1, 1)), np.ones(1)
     else:
         hint = did_you_mean(name, INTEGRATORS)
-        raise DataError(f"integrator '{name}' is unknown: use {', '.join(INTEGRATORS)}{hint}")
+        raise UnknownName(f"{named('integrator')} '{name}' is unknown: use {', '.join(INTEGRATORS)}{hint}")
     euler = name != "rk4"
     return Method(a, b, np.zeros_like(b), int(euler), int(name == "implicit"), int(substeps), 0.0, 0.0)

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import for_kernel
-from dynid.errors import DataError
+from dynid.errors import (
+    ConflictingArguments,
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    UnknownName,
+)
 from dynid.robot.model import Robot
 from dynid.simulation.gains import gains_of
 from dynid.simulation.torque_models import Correction, RigidModel, TorqueModel, bounded, predicted, through
@@ -80,31 +88,39 @@ class LinearController:
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
-            raise DataError(f"a controller needs a positive rate, got {self.rate:g} Hz")
+            raise InvalidValue(f"a controller needs a positive rate, got {self.rate:g} Hz", "rate")
         D = np.atleast_2d(np.asarray(self.D, dtype=float))
         n = len(D)
         states = np.shape(self.A)[-1] if np.size(self.A) else 0
         for name, shape in (("A", (n, states, states)), ("B", (n, states, 4)), ("C", (n, states)), ("D", (n, 4))):
             value = for_kernel(getattr(self, name))
             if value.shape != shape:
-                raise DataError(f"controller '{self.name}': {name} has shape {value.shape}, expected {shape}")
+                raise InvalidShape(f"controller '{self.name}': {name} has shape {value.shape}, expected {shape}")
             if not np.all(np.isfinite(value)):
-                raise DataError(f"controller '{self.name}': {name} holds a value that is not finite")
+                raise InvalidValue(f"controller '{self.name}': {name} holds a value that is not finite")
             object.__setattr__(self, name, value)
         by_name = isinstance(self.feedforward, str)
         if self.feedforward not in ("none", "gravity", "full") if by_name else not _predicts(self.feedforward):
-            raise DataError(f"feedforward is 'none', 'gravity', 'full' or a torque model, not {self.feedforward!r:.60}")
+            raise UnknownName(
+                f"feedforward is 'none', 'gravity', 'full' or a torque model, not {self.feedforward!r:.60}",
+                "feedforward",
+            )
         if self.model_use not in get_args(ModelUse):
-            raise DataError(f"model_use is one of {', '.join(get_args(ModelUse))}, not '{self.model_use}'")
+            raise UnknownName(
+                f"model_use is one of {', '.join(get_args(ModelUse))}, not '{self.model_use}'", "model_use"
+            )
         fed = not by_name or self.feedforward != "none"
         if ((fed and by_name) or self.model_use != "none") and self.model is None:
-            raise DataError(f"controller '{self.name}' needs a robot model for its feed-forward or compensation")
+            raise MissingArgument(
+                f"controller '{self.name}' needs a robot model for its feed-forward or compensation", "model"
+            )
         if fed and self.model_use != "none":
-            raise DataError(
-                f"controller '{self.name}' computes model torques at the measured state and takes no feed-forward"
+            raise ConflictingArguments(
+                f"controller '{self.name}' computes model torques at the measured state and takes no feed-forward",
+                "feedforward",
             )
         if self.model is not None and self.model.n != n:
-            raise DataError(f"controller '{self.name}' has {n} joints, its model {self.model.n}")
+            raise Mismatch(f"controller '{self.name}' has {n} joints, its model {self.model.n}", "model")
 
     @property
     def n(self) -> int:
@@ -131,7 +147,7 @@ class LinearController:
             If a model is missing, or given beside a torque model.
         """
         if not isinstance(feedforward, str) and model is not None:
-            raise DataError("a torque model is fed forward without a robot model beside it")
+            raise ConflictingArguments("a torque model is fed forward without a robot model beside it", "feedforward")
         return replace(self, feedforward=feedforward, model=model if isinstance(feedforward, str) else self.model)
 
     def torques_ahead(self, q: Array, v: Array, a: Array) -> Array:
@@ -186,9 +202,9 @@ class CallableController:
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
-            raise DataError(f"a controller needs a positive rate, got {self.rate:g} Hz")
+            raise InvalidValue(f"a controller needs a positive rate, got {self.rate:g} Hz", "rate")
         if not callable(self.function):
-            raise DataError("a controller function must be callable")
+            raise InvalidType("a controller function must be callable", "function")
 
     def torques_ahead(self, q: Array, v: Array, a: Array) -> Array:
         """Corrections (K, n) along a reference; shape (0, n) if there are none."""
@@ -229,7 +245,7 @@ def overlay(law: Law, correction: TorqueModel, *, bound: ArrayLike | None = None
         If `law` is not a controller, or the correction or its bound is not valid.
     """
     if not isinstance(law, LinearController | CallableController):
-        raise DataError(f"overlay needs a controller made by dynid.controllers, got {law!r:.60}")
+        raise InvalidType(f"overlay needs a controller made by dynid.controllers, got {law!r:.60}")
     return replace(law, corrections=(*law.corrections, bounded(correction, bound, law.n)))
 
 
@@ -326,9 +342,10 @@ def transfer_function(rate: float, numerators: ArrayLike, denominators: ArrayLik
     """
     num, den = np.atleast_2d(np.asarray(numerators, float)), np.atleast_2d(np.asarray(denominators, float))
     if len(num) != len(den) or num.shape[1] > den.shape[1] or np.any(den[:, 0] == 0):
-        raise DataError(
+        raise InvalidValue(
             "a transfer function needs one denominator per numerator, of at least its order, with a nonzero leading "
-            "coefficient"
+            "coefficient",
+            "denominators",
         )
     n, m = len(den), den.shape[1] - 1
     a = den / den[:, :1]

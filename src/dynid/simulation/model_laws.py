@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import InvalidType, InvalidValue, MissingData, NotApplicable, UnknownName
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
 from dynid.simulation.gains import bandwidth_gains, gains_of
@@ -71,9 +71,11 @@ def computed_torque(
         law = pd(rate, *gains_of(kp=kp, kd=kd, n=model.n))
         return replace(law, model_use="computed torque", model=model, name="computed")
     if isinstance(model, HeldModel):
-        raise DataError("computed torque evaluates its model in every control period and takes none that is held")
+        raise NotApplicable(
+            "computed torque evaluates its model in every control period and takes none that is held", "model"
+        )
     if not isinstance(model, TorqueModel):
-        raise DataError(f"computed torque needs a robot or a torque model, got {model!r:.60}")
+        raise InvalidType(f"computed torque needs a robot or a torque model, got {model!r:.60}", "model")
     stiffness, damping = gains_of(kp=kp, kd=kd, n=getattr(model, "n", None))
 
     def law_at(_: float, q_ref: Array, v_ref: Array, a_ref: Array, q: Array, v: Array) -> Array:
@@ -114,7 +116,7 @@ def model_position(
     """
     (kp,) = gains_of(kp=kp, n=model.n)
     if kd is None and np.any(kp < 0):
-        raise DataError("a critically damped loop needs gains kp that are not negative")
+        raise InvalidValue("a critically damped loop needs gains kp that are not negative", "kp")
     (kd,) = gains_of(kd=2 * np.sqrt(kp) if kd is None else kd, n=model.n)
     law = static(rate, np.column_stack([kp, 0 * kp, -kp, -kd]), "model position")
     return replace(law, model_use="linearisation", model=_without_friction(model, rotors))
@@ -198,7 +200,7 @@ def compensation(
     """
     (shares,) = gains_of(share=share, n=model.n)
     if not (np.isfinite(slope) and slope > 0):
-        raise DataError(f"friction compensation needs a positive slope, got {slope:g}")
+        raise InvalidValue(f"friction compensation needs a positive slope, got {slope:g}", "slope")
     of = dict(zip(model.coordinates, shares, strict=True))
     owners = model.tree_coordinates
     drives = (_shared(t, of.get(owners[t.owner], 1.0), slope) for t in model.drives if t.kind != TermKind.INERTIA)
@@ -322,11 +324,15 @@ def singular_perturbation(
     kp, kd = gains_of(kp=kp, kd=kd, n=n)
     joints = UnmodeledEffects(stiffness=stiffness, damping=damping)
     if not (np.isfinite(damping_ratio) and damping_ratio >= 0):
-        raise DataError(f"the damping ratio is a number that is not negative, got {damping_ratio!r:.60}")
+        raise InvalidValue(
+            f"the damping ratio is a number that is not negative, got {damping_ratio!r:.60}", "damping_ratio"
+        )
     flexible, rotor = joints.flexible(n), np.diag(rotor_inertia(model, joints))
     if np.any(flexible & (rotor <= 0)):
         name = model.coordinates[int(np.argmax(flexible & (rotor <= 0)))]
-        raise DataError(f"'{name}' is flexible, but its motor has no inertia: give the model a rotor inertia")
+        raise MissingData(
+            f"'{name}' is flexible, but its motor has no inertia: give the model a rotor inertia", "model"
+        )
     k = np.where(flexible, joints.of_joints("stiffness", n), 0.0)
     fast = np.maximum(2 * damping_ratio * np.sqrt(k * rotor) - joints.of_joints("damping", n), 0.0)
 
@@ -394,7 +400,7 @@ def _ahead(
 ) -> ElasticModel:
     """Torques along the reference of the links, with those of gains that act on the deflections."""
     if parts not in ("full", "gravity"):
-        raise DataError(f"feedforward is 'full' or 'gravity', not {parts!r:.60}")
+        raise UnknownName(f"feedforward is 'full' or 'gravity', not {parts!r:.60}", "feedforward")
     k, d = (joints.of_joints(name, model.n) for name in ("stiffness", "damping"))
     return ElasticModel(model, rate, k, d, kp, kd, parts)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from dynid.errors import DataError
+from dynid.errors import DataError, Mismatch, NotApplicable
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -63,11 +63,13 @@ def fit_overlay(
     True
     """
     if robot.base != "fixed":
-        raise DataError(
+        raise NotApplicable(
             f"an overlay is fitted to the joints of a robot with a fixed base; that of '{robot.name}' moves"
         )
     if previous is not None and previous.robot.parameter_names != robot.parameter_names:
-        raise DataError("the previous correction has other parameters than the robot: give the same one in every fit")
+        raise Mismatch(
+            "the previous correction has other parameters than the robot: give the same one in every fit", "previous"
+        )
     shape = (max(len(np.atleast_1d(feedback)), 1), robot.n)
     motion = [checked(x, shape, name, DataError) for x, name in ((q, "q"), (v, "v"), (a, "a"))]
     target = checked(feedback, shape, "feedback", DataError)

@@ -11,7 +11,7 @@ from dynid.dynamics.assembly import assemble, linkage
 from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
 from dynid.dynamics.tree import compile_robot
-from dynid.errors import DataError
+from dynid.errors import NotApplicable
 from dynid.robot.drives import BARELY, DriveTerm, TermKind
 from dynid.robot.model import Robot
 
@@ -143,7 +143,7 @@ def _tabulated(term: DriveTerm, path: Array) -> _Table:
     velocities[_NODES // 2] = BARELY
     column, sides = _column_over(term, velocities, 1), _column_over(term, np.array([BARELY, -BARELY]), 1)
     if column is None or sides is None:
-        raise DataError(
+        raise NotApplicable(
             f"term '{term.name}' depends on more than the position or the velocity of its joint and cannot be "
             "simulated; remove it with robot.without"
         )

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, UnknownName
 
 __all__ = ["Sensors"]
 
@@ -56,21 +56,23 @@ class Sensors:
 
     def __post_init__(self) -> None:
         if self.velocity not in ("difference", "exact"):
-            raise DataError(f"velocity is measured by 'difference' or 'exact', not '{self.velocity}'")
+            raise UnknownName(f"velocity is measured by 'difference' or 'exact', not '{self.velocity}'", "velocity")
         if self.delay < 0 or self.delay != int(self.delay):
-            raise DataError(f"a delay is a whole number of control periods, got {self.delay}")
+            raise InvalidValue(f"a delay is a whole number of control periods, got {self.delay}", "delay")
         if self.velocity_cutoff is not None and not self.velocity_cutoff > 0:
-            raise DataError(f"the velocity filter needs a positive cut-off, got {self.velocity_cutoff:g} Hz")
+            raise InvalidValue(
+                f"the velocity filter needs a positive cut-off, got {self.velocity_cutoff:g} Hz", "velocity_cutoff"
+            )
         for name in ("noise", "counts", "torque_noise"):
             value = np.asarray(getattr(self, name), dtype=float)
             if not np.all((value >= 0) & np.isfinite(value)):
-                raise DataError(f"sensor {name} must be finite and not negative")
+                raise InvalidValue(f"sensor {name} must be finite and not negative")
 
     def of_joints(self, name: str, n: int) -> Array:
         """One of "noise", "counts" or "torque_noise" as an array of shape (n,)."""
         value = np.asarray(getattr(self, name), dtype=float)
         if value.shape not in ((), (n,)):
-            raise DataError(f"sensor {name} needs one number, or one per joint ({n}), got shape {value.shape}")
+            raise InvalidShape(f"sensor {name} needs one number, or one per joint ({n}), got shape {value.shape}")
         return np.broadcast_to(value, (n,)).copy()
 
     def noise_free(self) -> Sensors:

@@ -10,7 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.frames import frame_drift, frame_jacobian, frame_placement
 from dynid.dynamics.functions import inverse_dynamics, mass_matrix
-from dynid.errors import DataError
+from dynid.errors import (
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    MissingArgument,
+    NotApplicable,
+    SimulationFailed,
+    TooFew,
+    UnknownName,
+)
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.simulation.gains import gains_of
@@ -181,18 +190,20 @@ class _Task:
     def __init__(self, model: Robot, frame: str, axes: str, target: Target | None, slope: float | None) -> None:
         pose = axes == "pose"
         if not pose and (not axes or set(axes) - set("xyz") or len(set(axes)) != len(axes)):
-            raise DataError(f"axes are some of x, y, z, or 'pose', not '{axes}'")
+            raise UnknownName(f"axes are some of x, y, z, or 'pose', not '{axes}'", "axes")
         if model.base != "fixed":
-            raise DataError(f"robot '{model.name}' needs a fixed base for control of a frame")
+            raise NotApplicable(f"robot '{model.name}' needs a fixed base for control of a frame", "model")
         if target is not None and not callable(target):
-            raise DataError("the target of a task is a function of time")
+            raise InvalidType("the target of a task is a function of time", "target")
         if slope is not None and not slope > 0:
-            raise DataError(f"friction compensation needs a positive slope, got {slope:g}")
+            raise InvalidValue(f"friction compensation needs a positive slope, got {slope:g}", "slope")
         self.frame, self.target, self.pose = frame, target, pose
         self.rows = list(range(6)) if pose else ["xyz".index(a) for a in axes]
         self.size = len(self.rows)
         if self.size > model.n:
-            raise DataError(f"a task of {self.size} axes needs at least as many joints, '{model.name}' has {model.n}")
+            raise TooFew(
+                f"a task of {self.size} axes needs at least as many joints, '{model.name}' has {model.n}", "axes"
+            )
         frame_placement(model, np.zeros(model.n), frame)  # raises if the frame does not exist
         self.inertial = model
         self.forces = _without_friction(model) if slope is None else model.with_smooth_coulomb(slope)
@@ -204,7 +215,9 @@ class _Task:
         inverse = J @ np.linalg.solve(M, J.T)
         values = np.linalg.eigvalsh(inverse)
         if not values[0] > _SINGULAR * values[-1]:
-            raise DataError(f"at {t:g} s frame '{self.frame}' cannot move along all its axes: the pose is singular")
+            raise SimulationFailed(
+                f"at {t:g} s frame '{self.frame}' cannot move along all its axes: the pose is singular"
+            )
         return _Now(
             placement[:3, 3][self.rows[:3]],
             placement[:3, :3],
@@ -225,14 +238,16 @@ class _Task:
         try:
             x, velocity, acceleration = (np.asarray(part, dtype=float) for part in self.target(t))
         except (TypeError, ValueError):
-            raise DataError(
-                f"the target must return position, velocity and acceleration, but does not at {t:g} s"
+            raise InvalidType(
+                f"the target must return position, velocity and acceleration, but does not at {t:g} s", "target"
             ) from None
         shape = (4, 4) if self.pose else (self.size,)
         good = x.shape == shape and velocity.shape == acceleration.shape == (self.size,)
         if not (good and all(np.all(np.isfinite(part)) for part in (x, velocity, acceleration))):
-            raise DataError(
-                f"the target must return finite arrays {shape}, ({self.size},), ({self.size},), but does not at {t:g} s"
+            raise InvalidShape(
+                f"the target must return finite arrays {shape}, ({self.size},), ({self.size},), "
+                f"but does not at {t:g} s",
+                "target",
             )
         if self.pose:
             return _Goal(x[:3, 3], x[:3, :3], velocity, acceleration)
@@ -260,10 +275,10 @@ class _NullSpace:
         self.stiffness, self.damping = gains_of(null_stiffness=stiffness, null_damping=damping, n=n)
         self.off = not (self.stiffness.any() or self.damping.any())
         if posture is None and self.stiffness.any():
-            raise DataError("null_stiffness needs a posture: give its joint positions")
+            raise MissingArgument("null_stiffness needs a posture: give its joint positions", "posture")
         self.posture = np.zeros(n) if posture is None else np.asarray(posture, dtype=float)
         if self.posture.shape != (n,) or not np.all(np.isfinite(self.posture)):
-            raise DataError(f"a posture is {n} finite joint positions, got shape {self.posture.shape}")
+            raise InvalidShape(f"a posture is {n} finite joint positions, got shape {self.posture.shape}", "posture")
 
     def torque(self, now: _Now, q: Array, v: Array) -> Array:
         """(I - J' J+') M a with J+ = M^-1 J' A, where a is the acceleration of null stiffness and damping."""

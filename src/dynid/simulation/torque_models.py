@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import gravity_torque, inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidType, InvalidValue, SimulationFailed, UnknownName
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
 from dynid.simulation.unmodeled import link_side
@@ -55,9 +55,11 @@ class RigidModel:
 
     def __post_init__(self) -> None:
         if not isinstance(self.robot, Robot):
-            raise DataError(f"a rigid torque model is made of a Robot, got {self.robot!r:.60}")
+            raise SimulationFailed(f"a rigid torque model is made of a Robot, got {self.robot!r:.60}", "model")
         if self.parts not in ("full", "gravity"):
-            raise DataError(f"a rigid torque model gives 'full' or 'gravity' torques, not {self.parts!r:.60}")
+            raise UnknownName(
+                f"a rigid torque model gives 'full' or 'gravity' torques, not {self.parts!r:.60}", "parts"
+            )
 
     @property
     def n(self) -> int:
@@ -102,10 +104,12 @@ class HeldModel:
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, TorqueModel) or isinstance(self.model, type):
-            raise DataError(f"a model to hold needs a method torques(q, v, a), which {self.model!r:.60} does not have")
+            raise InvalidType(
+                f"a model to hold needs a method torques(q, v, a), which {self.model!r:.60} does not have", "model"
+            )
         if isinstance(self.ticks, bool) or not isinstance(self.ticks, int | np.integer) or self.ticks < 1:
-            raise DataError(
-                f"a model is held for a whole number of control periods, at least 1, not {self.ticks!r:.60}"
+            raise InvalidValue(
+                f"a model is held for a whole number of control periods, at least 1, not {self.ticks!r:.60}", "ticks"
             )
 
     def torques(self, q: Array, v: Array, a: Array) -> Array:
@@ -227,7 +231,7 @@ class Correction:
 def bounded(model: TorqueModel, bound: ArrayLike | None, n: int) -> Correction:
     """A correction for n joints, checked."""
     if not isinstance(model, TorqueModel):
-        raise DataError(f"a correction needs a method torques(q, v, a), which {model!r:.60} does not have")
+        raise InvalidType(f"a correction needs a method torques(q, v, a), which {model!r:.60} does not have", "model")
     if bound is None:
         return Correction(model)
     try:
@@ -235,7 +239,7 @@ def bounded(model: TorqueModel, bound: ArrayLike | None, n: int) -> Correction:
     except (TypeError, ValueError):
         limit = np.array(np.nan)
     if limit.shape not in ((), (n,)) or not np.all(limit >= 0):
-        raise DataError(f"the bound of a correction is one torque, or one per joint ({n}), not negative")
+        raise InvalidValue(f"the bound of a correction is one torque, or one per joint ({n}), not negative", "bound")
     return Correction(model, np.broadcast_to(limit, (n,)).copy())
 
 
@@ -244,11 +248,12 @@ def predicted(model: TorqueModel, q: Array, v: Array, a: Array) -> Array:
     try:
         tau = np.asarray(model.torques(q, v, a), dtype=float)
     except (TypeError, ValueError) as error:
-        raise DataError(f"the torque model {type(model).__name__} fails: {error}") from None
+        raise SimulationFailed(f"the torque model {type(model).__name__} fails: {error}", "model") from None
     if tau.shape != np.shape(q) or not np.all(np.isfinite(tau)):
-        raise DataError(
+        raise InvalidShape(
             f"the torque model {type(model).__name__} must return finite torques of shape {np.shape(q)}, got "
-            f"{tau.shape}"
+            f"{tau.shape}",
+            "model",
         )
     return tau
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import Infeasible, InvalidShape, InvalidValue, MissingArgument
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.simulation.plant import damping
@@ -87,13 +87,13 @@ class UnmodeledEffects:
         except (TypeError, ValueError):
             value = np.array(np.nan)
         if value.ndim > 1 or not np.all(good(value)):
-            raise DataError(f"{name} needs one number, or one per joint, {words}")
+            raise InvalidValue(f"{name} needs one number, or one per joint, {words}")
 
     def of_joints(self, name: str, n: int) -> Array:
         """A field as an array of shape (n,)."""
         value = np.asarray(getattr(self, name), dtype=float)
         if value.shape not in ((), (n,)):
-            raise DataError(f"{name} needs one number, or one per joint ({n}), got shape {value.shape}")
+            raise InvalidShape(f"{name} needs one number, or one per joint ({n}), got shape {value.shape}")
         return np.broadcast_to(value, (n,)).copy()
 
     def flexible(self, n: int) -> NDArray[np.bool_]:
@@ -222,7 +222,7 @@ def hanging(robot: Robot, effects: UnmodeledEffects, q: Array) -> Array:
         old, x = x, q - give * inverse_dynamics(link, x, zero, zero)[-robot.n :]
         if np.abs(x - old).max() <= 1e-13 * (1 + np.abs(x).max()):
             return x
-    raise DataError("the joints are too soft to hold the robot against gravity at its initial position")
+    raise Infeasible("the joints are too soft to hold the robot against gravity at its initial position", "stiffness")
 
 
 def _replaced(effects: UnmodeledEffects, flexible: NDArray[np.bool_], joints: Any) -> bool:
@@ -234,9 +234,10 @@ def _check_motors(robot: Robot, motor: Index, M: Array) -> None:
     """Refuse flexible joints whose motor has no inertia."""
     for i in np.flatnonzero(motor >= robot.n):
         if not M[motor[i], motor[i]] > 0:
-            raise DataError(
+            raise MissingArgument(
                 f"'{robot.coordinates[i]}' is flexible, but its motor has no inertia: give the robot a rotor inertia, "
-                "or give motor_inertia"
+                "or give motor_inertia",
+                "motor_inertia",
             )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, Quantity
-from dynid.errors import DataError
+from dynid.errors import DataError, MissingArgument
 from dynid.studio.jobs import Done, Listener
 from dynid.studio.session import Session
 from dynid.studio.step_files import ACTUATOR_RANGES, ACTUATORS, ACTUATORS_FOUND, SIMULATOR_FILES
@@ -105,11 +105,13 @@ class ActuatorStep:
         session = self.session
         session.check_logs()
         if not choice.law:
-            raise DataError("give the law first: the torques are not measured, so it must be known, such as pd:20,1.5")
+            raise MissingArgument(
+                "give the law first: the torques are not measured, so it must be known, such as pd:20,1.5"
+            )
         if choice.law.endswith(".toml"):
             session.workspace.existing(choice.law)
         if not choice.unknown:
-            raise DataError("choose at least one unknown quantity")
+            raise MissingArgument("choose at least one unknown quantity", "unknown")
         before = session.project.section("actuators")
         session.project.put("actuators", before | choice.to_section())
         done = await session.jobs.run("actuators", "--json", progress=progress)

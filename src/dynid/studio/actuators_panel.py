@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue
 from dynid.studio.actuator_step import (
     QUANTITIES,
     ActuatorChoice,
@@ -186,4 +186,4 @@ def _number(text: str, what: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        raise DataError(f"{what}: '{text[:20]}' is no number") from None
+        raise InvalidValue(f"{what}: '{text[:20]}' is no number") from None

@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue, MissingArgument, MissingFile, NotWritable
 from dynid.recording.partitions import hive_keys
 from dynid.studio.jobs import Done, Listener
 from dynid.studio.session import Session
@@ -38,11 +38,13 @@ class FleetRun:
 
     def __post_init__(self) -> None:
         if not _UNIT.fullmatch(self.unit) or ".." in self.unit:
-            raise DataError(f"'{self.unit[:40]}' is no name of a unit: letters, digits, blanks and . _ + - only")
+            raise InvalidValue(
+                f"'{self.unit[:40]}' is no name of a unit: letters, digits, blanks and . _ + - only", "unit"
+            )
         try:
             date.fromisoformat(self.day)
         except ValueError:
-            raise DataError(f"'{self.day[:40]}' is no date of {self.file}: write YYYY-MM-DD") from None
+            raise InvalidValue(f"'{self.day[:40]}' is no date of {self.file}: write YYYY-MM-DD", "day") from None
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,11 @@ class FleetStep:
     def arrange(self, runs: Sequence[FleetRun]) -> str:
         """Make the folder of a fleet from logs of the workspace; returns its name."""
         if not runs:
-            raise DataError("choose the logs of the fleet first")
+            raise MissingArgument("choose the logs of the fleet first", "logs")
         paths = [self.session.workspace.existing(run.file) for run in runs]
         target = self.session.workspace.path(FLEET_LOGS)
         if target.exists() and not (target / _MARK).is_file():
-            raise DataError(f"the folder '{FLEET_LOGS}' was not made by this page: give it another name")
+            raise NotWritable(f"the folder '{FLEET_LOGS}' was not made by this page: give it another name")
         fresh = target.with_name(f"{FLEET_LOGS}.part")
         shutil.rmtree(fresh, ignore_errors=True)
         for run, path in zip(runs, paths, strict=True):
@@ -141,10 +143,12 @@ class FleetStep:
         """Keep the choice, run `dynid fleet`, and keep what it found."""
         session = self.session
         if session.robot is None:
-            raise DataError("choose a robot first")
+            raise MissingArgument("choose a robot first")
         self._folder(choice.folder)
         if not 0.0 < choice.false_alarms < 1.0:
-            raise DataError(f"the probability of a false alarm lies between 0 and 1, got {choice.false_alarms:g}")
+            raise InvalidValue(
+                f"the probability of a false alarm lies between 0 and 1, got {choice.false_alarms:g}", "false_alarms"
+            )
         before = session.project.section("fleet")
         session.project.put("fleet", before | choice.to_section())
         done = await session.jobs.run("fleet", "--json", progress=progress)
@@ -164,10 +168,10 @@ class FleetStep:
 
     def _folder(self, name: str) -> Path:
         if not name:
-            raise DataError("choose the folder of the fleet first, or make one from logs")
+            raise MissingArgument("choose the folder of the fleet first, or make one from logs", "folder")
         path = self.session.workspace.path(name)
         if not path.is_dir():
-            raise DataError(f"the workspace has no folder '{name}'")
+            raise MissingFile(f"the workspace has no folder '{name}'", "folder")
         return path
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import DataError
+from dynid.errors import DataError, NotApplicable
 from dynid.progress import JSON_LINES, PROGRESS_FORMAT, Progress
 
 __all__ = ["Done", "Jobs", "Listener"]
@@ -45,7 +45,7 @@ class Done:
         try:
             return json.loads(self.out)
         except json.JSONDecodeError:
-            raise DataError(f"'{self.command}' printed no JSON") from None
+            raise DataError(f"'{self.command}' printed no JSON", code="interrupted") from None
 
     @property
     def reason(self) -> str:
@@ -73,7 +73,7 @@ class Jobs:
     async def run(self, *arguments: str, progress: Listener | None = None) -> Done:
         """Run a command to its end; `progress` receives what it reports, and each other line as a message."""
         if self.busy:
-            raise DataError("another command is still running: wait for it, or cancel it")
+            raise NotApplicable("another command is still running: wait for it, or cancel it")
         self._running = True  # before anything is awaited, so that of two clicks one is refused
         try:
             return await self._run(arguments, progress)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dynid.errors import DataError
+from dynid.errors import Duplicate, InvalidShape, InvalidValue, Mismatch, MissingArgument, UnknownName
 from dynid.recording.log_fields import PerJoint
 from dynid.recording.log_format import LogFormat
 from dynid.recording.recording import PARTS, SIGNALS
@@ -110,19 +110,21 @@ class LogMapping:
         unknown = [k for k in numbers if not 0 <= k < len(self.columns)]
         if not numbers or unknown:
             wrong = "choose columns first" if not numbers else f"there is no column {unknown[0]}"
-            raise DataError(f"{wrong}: the log has columns 0 to {len(self.columns) - 1}")
+            raise UnknownName(f"{wrong}: the log has columns 0 to {len(self.columns) - 1}", "columns")
         if not signal:
             return replace(self, assigned={k: a for k, a in self.assigned.items() if k not in numbers})
         if signal != CLOCK and signal not in SIGNALS:
-            raise DataError(f"signal '{signal}' is unknown: use {CLOCK}, {', '.join(SIGNALS)}")
+            raise UnknownName(f"signal '{signal}' is unknown: use {CLOCK}, {', '.join(SIGNALS)}", "signal")
         if len(factors) not in (0, 1, len(numbers)):
-            raise DataError(f"{len(factors)} gains for {len(numbers)} columns: give one, or one per column")
+            raise InvalidShape(f"{len(factors)} gains for {len(numbers)} columns: give one, or one per column", "gain")
         if unit and unit not in units_of(signal) and not unit.startswith("counts:"):
-            raise DataError(f"unit '{unit}' of {signal} is unknown: use {', '.join(units_of(signal))}")
+            raise UnknownName(f"unit '{unit}' of {signal} is unknown: use {', '.join(units_of(signal))}", "unit")
         for k in numbers:
             own = self.columns[k].signal
             if own and signal not in (own, CLOCK):
-                raise DataError(f"'{self.columns[k].file}' is the file of {own}: its columns cannot be {signal}")
+                raise Mismatch(
+                    f"'{self.columns[k].file}' is the file of {own}: its columns cannot be {signal}", "columns"
+                )
         targets = self._targets(signal, first, len(numbers))
         each: list[float | None] = (
             [*factors] * len(numbers) if len(factors) == 1 else [*factors] or [None] * len(numbers)
@@ -139,27 +141,29 @@ class LogMapping:
         """The joints or components of as many columns, from the first on."""
         if signal == CLOCK:
             if count != 1:
-                raise DataError(f"the clock is one column, not {count}")
+                raise InvalidValue(f"the clock is one column, not {count}", "time")
             return [""]
         names = self.channels(signal)
         # Locked joints are passed over, unless the block starts at one of them or needs them all.
         open_ones = [n for n in names if n not in self.locked]
         listed = list(names) if first in self.locked or (not first and count == len(names)) else open_ones
         if first and first not in listed:
-            raise DataError(f"{signal} has no joint or component '{first}': it has {shown(names)}")
+            raise UnknownName(f"{signal} has no joint or component '{first}': it has {shown(names)}", "joints")
         start = listed.index(first) if first else 0
         if start + count > len(listed):
             where = f" from {first} on" if first else ""
-            raise DataError(f"{count} columns for {len(listed) - start} joints or components of {signal}{where}")
+            raise Mismatch(
+                f"{count} columns for {len(listed) - start} joints or components of {signal}{where}", "columns"
+            )
         return listed[start : start + count]
 
     def lock(self, held: Mapping[str, float]) -> LogMapping:
         """Other locked joints."""
         unknown = [joint for joint in held if joint not in self.joints]
         if unknown:
-            raise DataError(f"no joint named '{unknown[0]}': the robot has {shown(self.joints)}")
+            raise UnknownName(f"no joint named '{unknown[0]}': the robot has {shown(self.joints)}", "joints")
         if len(held) == len(self.joints):
-            raise DataError("all joints are locked: leave at least one free")
+            raise InvalidValue("all joints are locked: leave at least one free", "lock")
         return replace(self, locked=dict(held))
 
     def without_position(self) -> list[str]:
@@ -175,7 +179,7 @@ class LogMapping:
         for number, what in self.assigned.items():
             by_signal.setdefault(what.signal, {})[what.channel] = number
         if "q" not in by_signal:
-            raise DataError("no column is assigned to q: positions are needed")
+            raise MissingArgument("no column is assigned to q: positions are needed")
         fields: dict[str, Any] = {
             name: getattr(self.rest, name)
             for name in ("rows", "bad_rows", "topic", "motor_side", "offset")
@@ -188,7 +192,7 @@ class LogMapping:
             if self.assigned[clock].unit:
                 units[CLOCK] = self.assigned[clock].unit
         elif self.rest.rate is None:
-            raise DataError("no column is assigned to the clock: assign one, or give the rate in Hz")
+            raise MissingArgument("no column is assigned to the clock: assign one, or give the rate in Hz", "time")
         else:
             fields |= {"time": None, "rate": self.rest.rate}
         chosen = {signal: self._in_order(signal, by_signal[signal]) for signal in SIGNALS if signal in by_signal}
@@ -210,7 +214,7 @@ class LogMapping:
         if missing:
             advice = "assign one" if signal in PARTS else "assign one, or lock the joint"
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise DataError(f"{signal} has no column for '{missing[0]}'{more}: {advice}")
+            raise MissingArgument(f"{signal} has no column for '{missing[0]}'{more}: {advice}", "columns")
         return {channel: found[channel] for channel in needed}
 
     def _factor(self, number: int) -> float:
@@ -220,7 +224,9 @@ class LogMapping:
     def _gain(self, columns: Mapping[str, int]) -> PerJoint:
         missing = [c for c, k in columns.items() if self.assigned[k].factor is None]
         if missing:
-            raise DataError(f"the current of '{missing[0]}' has no gain: give one for every current, or for none")
+            raise MissingArgument(
+                f"the current of '{missing[0]}' has no gain: give one for every current, or for none", "gain"
+            )
         gains = tuple(self._factor(k) for k in columns.values())
         return gains[0] if len(set(gains)) == 1 else gains
 
@@ -304,13 +310,13 @@ def column_numbers(text: str) -> list[int]:
     for part in filter(None, (x.strip() for x in text.split(","))):
         match = re.fullmatch(r"(\d{1,6})(?:\s*-\s*(\d{1,6}))?", part)
         if match is None:
-            raise DataError(f"'{part[:40]}' names no columns: write numbers and ranges such as 1-6, 13")
+            raise InvalidValue(f"'{part[:40]}' names no columns: write numbers and ranges such as 1-6, 13", "columns")
         start, stop = int(match[1]), int(match[2] or match[1])
         if stop < start or stop - start > 10_000:
-            raise DataError(f"'{part}' is no range of columns: the first number is the smaller one")
+            raise InvalidValue(f"'{part}' is no range of columns: the first number is the smaller one", "columns")
         out += range(start, stop + 1)
     if len(set(out)) != len(out):
-        raise DataError(f"'{text[:60]}' names a column twice")
+        raise Duplicate(f"'{text[:60]}' names a column twice", "columns")
     return out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from nicegui import events, ui
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, MissingArgument
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
 from dynid.studio.mapping import CLOCK, column_numbers, listed_numbers, units_of
@@ -229,7 +229,7 @@ class _MappingPanel:
     def _lock_absent(self) -> None:
         opened = self.session.opened
         if opened is None:
-            self.bench.tell(DataError("choose a log first"))
+            self.bench.tell(MissingArgument("choose a log first", "log"))
             return
         held = {joint: opened.mapping.locked.get(joint, 0.0) for joint in opened.mapping.without_position()}
         try:
@@ -246,7 +246,7 @@ class _MappingPanel:
         for part in filter(None, (x.strip() for x in str(self._at.value or "").split(","))):
             joint, equals, value = part.partition("=")
             if joint.strip() not in held or not equals:
-                raise DataError(f"'{part[:40]}' is no locked joint with its position: write joint=0.2")
+                raise InvalidValue(f"'{part[:40]}' is no locked joint with its position: write joint=0.2", "lock")
             held[joint.strip()] = _numbers(value)[0]
         rate = _numbers(str(self._rate.value or ""))
         fields = {
@@ -332,4 +332,4 @@ def _numbers(text: str) -> list[float]:
     try:
         return [float(x) for x in text.split(",") if x.strip()]
     except ValueError:
-        raise DataError(f"'{text[:40]}' are no numbers: write them with a point, separated by commas") from None
+        raise InvalidValue(f"'{text[:40]}' are no numbers: write them with a point, separated by commas") from None

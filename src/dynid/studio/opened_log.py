@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, InvalidValue, MissingArgument, UnknownName
 from dynid.patterns import matching_names
 from dynid.recording.assemble import Reading
 from dynid.recording.columns import guess_time
@@ -133,7 +133,7 @@ def open_log(
         Joints that are held. Left out, those that no column names, if columns name some of the joints.
     """
     if not files:
-        raise DataError("choose a log first")
+        raise MissingArgument("choose a log first", "log")
     reading = _reading(whole, whole, LogFormat(topic=log.topic))
     tables = {signal: read_table(path, reading) for signal, path in files.items()}
     columns = previews(tables)
@@ -191,7 +191,7 @@ def held_joints(lock: list[str] | dict[str, float], robot: Robot) -> dict[str, f
     for pattern, value in pairs:
         found = matching_names(pattern, robot.coordinates)
         if not found:
-            raise DataError(f"lock: no joint fits '{pattern}', the robot has {', '.join(robot.coordinates)}")
+            raise UnknownName(f"lock: no joint fits '{pattern}', the robot has {', '.join(robot.coordinates)}", "lock")
         held |= dict.fromkeys(found, float(value))
     return held
 
@@ -201,4 +201,4 @@ def _name_and_value(text: str) -> tuple[str, float]:
     try:
         return name, float(value) if equals else 0.0
     except ValueError:
-        raise DataError(f"lock: '{value}' is not a position, in '{text}'") from None
+        raise InvalidValue(f"lock: '{value}' is not a position, in '{text}'", "lock") from None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, InvalidType, Unsupported
 from dynid.quoting import toml_value
 from dynid.studio.workspace import Workspace
 
@@ -29,7 +29,7 @@ class ProjectFile:
         """The values of a section, empty where the file does not have it."""
         found = self._content(self._text()).get(name, {})
         if not isinstance(found, dict):
-            raise DataError(f"{PROJECT_FILE}: {name} must be a section [{name}]")
+            raise InvalidType(f"{PROJECT_FILE}: {name} must be a section [{name}]")
         return found
 
     def put(self, name: str, values: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ class ProjectFile:
         except tomllib.TOMLDecodeError:
             same = False
         if not same:
-            raise DataError(f"the section [{name}] of {PROJECT_FILE} cannot be changed here: edit the file")
+            raise Unsupported(f"the section [{name}] of {PROJECT_FILE} cannot be changed here: edit the file")
         self.workspace.write(PROJECT_FILE, changed.encode())
 
     def _text(self) -> str:
@@ -52,13 +52,13 @@ class ProjectFile:
         try:
             return path.read_text(encoding="utf-8") if path.is_file() else ""
         except UnicodeDecodeError:
-            raise DataError(f"{PROJECT_FILE} is not a text file") from None
+            raise DamagedFile(f"{PROJECT_FILE} is not a text file") from None
 
     def _content(self, text: str) -> dict[str, Any]:
         try:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise DataError(f"{PROJECT_FILE} is not TOML: {error}") from None
+            raise DamagedFile(f"{PROJECT_FILE} is not TOML: {error}") from None
 
 
 def _with_section(text: str, name: str, section: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynid.errors import DataError
+from dynid.errors import InvalidType, InvalidValue, MissingData, UnknownName
 from dynid.recording.log_fields import is_signal
 
 __all__ = ["HELD_OUT", "LogRuns"]
@@ -39,15 +39,15 @@ class LogRuns:
 
     def __post_init__(self) -> None:
         if self.share is not None and not 0.0 < self.share < 1.0:
-            raise DataError(f"the share that is held out must lie between 0 and 1, got {self.share:g}")
+            raise InvalidValue(f"the share that is held out must lie between 0 and 1, got {self.share:g}", "share")
         if self.rows and not re.fullmatch(r"-?\d*:-?\d*", self.rows):
-            raise DataError(f"'{self.rows[:40]}' are no rows: write START:STOP, such as 4000:6000")
+            raise InvalidValue(f"'{self.rows[:40]}' are no rows: write START:STOP, such as 4000:6000", "rows")
         for entry in (*self.identify, *self.validate):
             for signal in entry if isinstance(entry, Mapping) else ():
                 if signal != "t" and not is_signal(signal):
-                    raise DataError(f"'{signal}' is no signal: say which signal each file has")
+                    raise UnknownName(f"'{signal}' is no signal: say which signal each file has", "signal")
             if isinstance(entry, Mapping) and "q" not in entry:
-                raise DataError("no file has the positions: one of the files must be that of q")
+                raise MissingData("no file has the positions: one of the files must be that of q")
 
     @property
     def files(self) -> list[str]:
@@ -109,7 +109,7 @@ class LogRuns:
 
 def _entries(listed: Any) -> tuple[str | Mapping[str, str], ...]:
     if not isinstance(listed, Sequence) or isinstance(listed, str):
-        raise DataError(f"runs must list files, got {listed!r:.60}")
+        raise InvalidType(f"runs must list files, got {listed!r:.60}")
     return tuple(listed)
 
 

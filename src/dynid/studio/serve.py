@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingPackage, NotWritable
 from dynid.files import remove_left_over
 from dynid.studio.guard import Guard
 from dynid.studio.session import Session
@@ -35,7 +35,7 @@ def serve(
     try:
         from nicegui import app, ui
     except ImportError:
-        raise DataError("the studio needs nicegui: pip install 'dynid[studio]'") from None
+        raise MissingPackage("the studio needs nicegui: pip install 'dynid[studio]'") from None
     from dynid.studio.page import build
     from dynid.studio.patience import PatientProtocol
 
@@ -43,7 +43,7 @@ def serve(
         folder.mkdir(parents=True, exist_ok=True)
         remove_left_over(folder)  # of a page that was killed
     except OSError as error:
-        raise DataError(f"the workspace '{folder}' cannot be made: {error}") from None
+        raise NotWritable(f"the workspace '{folder}' cannot be made: {error}", "workspace") from None
     session = Session(Workspace(folder))
     if robot is not None:
         session.adopt(robot)
@@ -75,5 +75,5 @@ def _free_port(host: str) -> int:
         try:
             probe.bind((host, 0))
         except OSError as error:
-            raise DataError(f"this computer cannot listen on '{host}': {error}") from None
+            raise InvalidValue(f"this computer cannot listen on '{host}': {error}", "host") from None
         return int(probe.getsockname()[1])

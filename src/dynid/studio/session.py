@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid import controllers
-from dynid.errors import DataError, DynidError
+from dynid.errors import (
+    ConflictingArguments,
+    DataError,
+    DynidError,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingFile,
+    UnknownName,
+    WrongFormat,
+)
 from dynid.feasibility.prior import check_bodies
 from dynid.identification.estimate import Estimate
 from dynid.recording.load import load_recording
@@ -112,7 +122,7 @@ class Session:
         try:
             whole = load_robot(source, **fields)
         except TypeError:
-            raise DataError(f"{PROJECT_FILE}: [robot] has a key that is unknown") from None
+            raise UnknownName(f"{PROJECT_FILE}: [robot] has a key that is unknown") from None
         held = held_joints(section.get("lock", []), whole)
         robot = whole.locked(held) if held else whole
         self.name, self.whole, self.robot, self.held, self.problem = name, whole, robot, held, ""
@@ -126,7 +136,7 @@ class Session:
         if str(source) not in builtin_robots():
             path = Path(source)
             if not path.is_file():
-                raise DataError(f"there is no robot file '{source}'")
+                raise MissingFile(f"there is no robot file '{source}'", "source")
             target = self.workspace.path(path.name)
             if path.resolve() != target.resolve():
                 shutil.copyfile(path, target)
@@ -176,7 +186,7 @@ class Session:
     def _chosen(self) -> Robot:
         """The robot before joints are locked."""
         if self.whole is None:
-            raise DataError("choose a robot first")
+            raise MissingArgument("choose a robot first")
         return self.whole
 
     # -- the logs --------------------------------------------------------------------------------
@@ -195,11 +205,13 @@ class Session:
         """Identify from these logs, and validate on these."""
         self._chosen()
         if not runs.identify:
-            raise DataError("choose a recording first")
+            raise MissingArgument("choose a recording first")
         for name in (*runs.files, *runs.other_files):
             self.workspace.existing(name)
         if set(runs.files) & set(runs.other_files):
-            raise DataError(f"'{runs.files[0]}' is identified from: validate on another log, or on a share of it")
+            raise ConflictingArguments(
+                f"'{runs.files[0]}' is identified from: validate on another log, or on a share of it"
+            )
         same = self.project.section("runs").get("identify") == list(runs.identify)
         self.project.put("runs", runs.to_section())
         if not same:
@@ -259,7 +271,7 @@ class Session:
         self._chosen()
         self.workspace.existing(MOTION)
         if self.workspace.path(name).suffix != ".csv" or name == MOTION:
-            raise DataError(f"'{name}' cannot hold the recording: give another name that ends with .csv")
+            raise WrongFormat(f"'{name}' cannot hold the recording: give another name that ends with .csv", "name")
         text = f'kind = "cascade"\nrate = 1000\nbandwidth = {bandwidth:g}\n'
         self.workspace.write(LOOP, text.encode())
         sensors = [f"--position-noise={noise:g}", f"--torque-noise={torque_noise:g}", "--velocity-cutoff=100"]
@@ -291,7 +303,7 @@ class Session:
         """Parameters into NAME.json with the report beside it; what the command printed is kept for comparison."""
         self.check_logs()
         if method not in METHODS:
-            raise DataError(f"'{method}' is no method of this page: {', '.join(METHODS)}")
+            raise UnknownName(f"'{method}' is no method of this page: {', '.join(METHODS)}", "method")
         files = EstimateFiles(name)
         self.workspace.path(files.report)
         section = self.project.section("identify") | {"method": method, "cutoff": _cutoff(cutoff)}
@@ -304,7 +316,7 @@ class Session:
     async def export(self, kind: str, progress: Listener | None = None, untrusted: bool = False) -> tuple[Done, str]:
         """The identified robot in a format of EXPORTS, and the file's name; `untrusted` whatever its verdict."""
         if kind not in EXPORTS:
-            raise DataError(f"'{kind}' is no format of this page: {', '.join(EXPORTS)}")
+            raise UnknownName(f"'{kind}' is no format of this page: {', '.join(EXPORTS)}", "kind")
         self.workspace.existing(self.files.estimate)
         name = EXPORTS[kind]
         arguments = ["export", self.files.estimate, "--to", kind, "-o", name, *(["--untrusted"] if untrusted else [])]
@@ -353,7 +365,7 @@ class Session:
     def recording(self, name: str = "") -> Recording:
         """The recording of a file, of the first log of the project if none is named."""
         if self.robot is None:
-            raise DataError("choose a robot first")
+            raise MissingArgument("choose a robot first")
         runs = self.runs
         if name and name not in (*runs.files, *runs.other_files):
             return load_recording(self.workspace.existing(name), self.robot)
@@ -375,11 +387,11 @@ class Session:
     def replay(self, bandwidth: float, name: str = "", points: int = 600) -> tuple[Array, Array]:
         """Where the identified robot would have gone: simulated along what a recording was asked to do, or did."""
         if self.robot is None:
-            raise DataError("choose a robot first")
+            raise MissingArgument("choose a robot first")
         # With its own drive terms: the method may have chosen other ones than those of the file.
         found = Estimate.load(self.workspace.existing(self.files.estimate))
         if found.robot.coordinates != self.robot.coordinates:
-            raise DataError(f"the estimate is of another robot than '{self.robot.name}': identify again")
+            raise Mismatch(f"the estimate is of another robot than '{self.robot.name}': identify again")
         run = self.recording(name).runs[0]
         wanted = run.q if run.reference is None else run.reference
         t = np.arange(run.t[0], run.t[-1], 1.0 / _RATE)
@@ -400,7 +412,7 @@ class Session:
         self._chosen()
         runs = self.runs
         if not runs.identify:
-            raise DataError("choose a recording first")
+            raise MissingArgument("choose a recording first")
         for name in (*runs.files, *runs.other_files):
             self.workspace.existing(name)
 
@@ -412,4 +424,4 @@ def _cutoff(text: str) -> float | str | None:
     try:
         return float(text)
     except ValueError:
-        raise DataError(f"'{text[:20]}' is no low-pass: give Hz, none, or nothing") from None
+        raise InvalidValue(f"'{text[:20]}' is no low-pass: give Hz, none, or nothing", "cutoff") from None

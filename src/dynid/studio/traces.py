@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 
 __all__ = ["MOST_COLUMNS", "Extremes", "Trace", "Window"]
 
@@ -157,9 +157,9 @@ class Trace:
             If the range or the number of columns cannot be shown.
         """
         if not (np.isfinite(start) and np.isfinite(stop) and start < stop):
-            raise DataError("the range of time must have a start before its end")
+            raise InvalidValue("the range of time must have a start before its end", "start")
         if not 1 <= columns <= MOST_COLUMNS:
-            raise DataError(f"a plot has 1 to {MOST_COLUMNS} columns, not {columns}")
+            raise InvalidValue(f"a plot has 1 to {MOST_COLUMNS} columns, not {columns}", "columns")
         first = int(np.searchsorted(self.t, start, "left"))
         last = int(np.searchsorted(self.t, stop, "right"))
         if last - first <= _SPARSE * columns:

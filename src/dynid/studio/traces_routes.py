@@ -11,7 +11,7 @@ import numpy as np
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue
 from dynid.studio.traces import Window
 from dynid.studio.traces_source import LoggedRun, TraceSource
 
@@ -126,7 +126,7 @@ def _numbers(text: str, count: int) -> list[int]:
     """Numbers of joints from text; those that no joint has are an error of the request."""
     parts = [x for x in text.split(",") if x]
     if len(parts) > _MOST_JOINTS or not all(x.isascii() and x.isdigit() and int(x) < count for x in parts):
-        raise DataError(f"joints are numbers below {count}, separated by commas")
+        raise InvalidValue(f"joints are numbers below {count}, separated by commas", "joints")
     return sorted({int(x) for x in parts})
 
 

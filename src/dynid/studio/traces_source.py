@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch, MissingArgument, MissingData, UnknownName
 from dynid.identification.estimate import Estimate
 from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
@@ -187,7 +187,7 @@ class TraceSource:
 
     def _robot(self) -> Robot:
         if self._session.robot is None:
-            raise DataError("choose a robot first")
+            raise MissingArgument("choose a robot first")
         return self._session.robot
 
     def _stamp(self, name: str) -> tuple[str, int, int]:
@@ -197,7 +197,7 @@ class TraceSource:
     def _load(self, name: str, number: int) -> LoggedRun:
         recording = self._session.recording(name)
         if not 0 <= number < len(recording.runs):
-            raise DataError(f"'{name}' has {len(recording.runs)} runs, there is no run {number}")
+            raise UnknownName(f"'{name}' has {len(recording.runs)} runs, there is no run {number}")
         run = recording.runs[number]
         since = run.t - run.t[0]
         signals = {s: getattr(run, s) for s in _SIGNALS}
@@ -210,9 +210,9 @@ class TraceSource:
         estimate = Estimate.load(self._session.workspace.existing(self._session.files.estimate))
         base, settings = estimate.base, estimate.signals
         if base.robot.coordinates != logged.robot.coordinates:
-            raise DataError(f"the estimate is of another robot than '{logged.robot.name}': identify again")
+            raise Mismatch(f"the estimate is of another robot than '{logged.robot.name}': identify again")
         if logged.run.torque is None:
-            raise DataError("the recording has no torque to compare with")
+            raise MissingData("the recording has no torque to compare with")
         motions, _ = without_stops(base, [prepare(logged.run, settings)], settings)
         rows: dict[int, list[tuple[Array, Array]]] = {}
         for block in motion_blocks(base, motions[0], settings):
@@ -224,7 +224,7 @@ class TraceSource:
             joint = base.robot.coordinates.index(channel)
             rows.setdefault(joint, []).append((times, np.column_stack([model, block.y - model])))
         if not rows:
-            raise DataError("no joint moves in this recording: there is no torque to compare")
+            raise MissingData("no joint moves in this recording: there is no torque to compare")
         return Prediction(tuple(rows), tuple(_joined(parts) for parts in rows.values()))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingData, MissingFile, NotApplicable, TooLarge
 from dynid.files import on_disk, writing
 
 __all__ = ["UPLOAD_LIMIT", "Workspace"]
@@ -30,16 +30,16 @@ class Workspace:
     def path(self, name: str) -> Path:
         """Where a file of this name lies; refuses anything that is not a plain name or leads elsewhere by a link."""
         if not _NAME.fullmatch(name) or ".." in name:
-            raise DataError(f"'{name[:60]}' is no plain file name: letters, digits, blanks and . _ + - only")
+            raise InvalidValue(f"'{name[:60]}' is no plain file name: letters, digits, blanks and . _ + - only", "name")
         path = self.folder / name
         if path.resolve().parent != self.folder.resolve():
-            raise DataError(f"'{name}' leads out of the workspace")
+            raise InvalidValue(f"'{name}' leads out of the workspace", "name")
         return path
 
     def existing(self, name: str) -> Path:
         path = self.path(name)
         if not path.is_file():
-            raise DataError(f"the workspace has no file '{name}'")
+            raise MissingFile(f"the workspace has no file '{name}'", "name")
         return path
 
     def write(self, name: str, content: bytes) -> Path:
@@ -53,7 +53,7 @@ class Workspace:
         """Keep an upload of `size` bytes, which `save` writes to a path, whole or not at all."""
         path = self._new(name, size)
         if name in self.arriving:
-            raise DataError(f"'{name}' is being uploaded from another page: try again when it is there")
+            raise NotApplicable(f"'{name}' is being uploaded from another page: try again when it is there", "name")
         self.arriving.add(name)
         try:
             with writing(path) as part:
@@ -66,9 +66,9 @@ class Workspace:
     def _new(self, name: str, size: int) -> Path:
         """The path of a file that is about to be written; refuses empty files and those that are too large."""
         if not size:
-            raise DataError(f"'{name[:60]}' is empty")
+            raise MissingData(f"'{name[:60]}' is empty")
         if size > UPLOAD_LIMIT:
-            raise DataError(f"'{name[:60]}' has {size / 2**20:.0f} MB, uploads may have {UPLOAD_LIMIT >> 20}")
+            raise TooLarge(f"'{name[:60]}' has {size / 2**20:.0f} MB, uploads may have {UPLOAD_LIMIT >> 20}")
         return self.path(name)
 
     def taken(self, name: str) -> bool:

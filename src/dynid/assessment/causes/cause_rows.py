@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingData, NotApplicable, NotIdentifiable
 from dynid.identification.observation import Observation
 from dynid.parameters.base import BaseParameters
 from dynid.signals.filters import decimate
@@ -106,9 +106,9 @@ def cause_rows(observations: Sequence[Observation], reversals: bool = False) -> 
     """
     base = observations[0].base
     if set(base.channels) - set(base.robot.coordinates) or base.robot.base == "floating":
-        raise DataError("causes are searched for in joint torques only")
+        raise NotApplicable("causes are searched for in joint torques only")
     if any(not o.motions or any(m.torque is None for m in o.motions) for o in observations):
-        raise DataError("the observation does not keep its cleaned runs: give the recording instead")
+        raise MissingData("the observation does not keep its cleaned runs: give the recording instead", "observations")
     motions = tuple(m for o in observations for m in o.motions)
     groups = tuple(k for k, o in enumerate(observations) for _ in o.motions)
     lengths = np.array([len(m.t) for m in motions])
@@ -127,7 +127,9 @@ def cause_rows(observations: Sequence[Observation], reversals: bool = False) -> 
         start += sum(len(m.t) for m in observation.motions)
     empty = [c for c, part in zip(base.channels, parts, strict=True) if not part]
     if empty:
-        raise DataError(f"joint '{empty[0]}' never moves faster than min_velocity in this recording")
+        raise NotIdentifiable(
+            f"joint '{empty[0]}' never moves faster than min_velocity in this recording", "min_velocity"
+        )
     joined = [tuple(np.concatenate(x) for x in zip(*part, strict=True)) for part in parts]
     W, y, index = zip(*joined, strict=True)
     return CauseRows(base, W, y, index, motions, groups, first)

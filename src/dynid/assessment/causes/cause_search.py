@@ -31,7 +31,7 @@ from dynid.assessment.causes.leftover import Leftover, largest_leftover
 from dynid.assessment.causes.resonance import resonances
 from dynid.assessment.causes.stepwise import Step, Stepwise
 from dynid.assessment.causes.swapped import Swap, best_swap
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingData, named
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 from dynid.robot.drives import TermKind
@@ -90,12 +90,12 @@ def find_causes(
         If an observation does not keep its motions, or has channels other than joint torques.
     """
     if not 0 < level < 1:
-        raise DataError("level must lie between 0 and 1")
+        raise InvalidValue(f"{named('level')} must lie between 0 and 1")
     seen = [observations] if isinstance(observations, Observation) else list(observations)
     rows, whole = cause_rows(seen), cause_rows(seen, reversals=True)
     dead = [name for name, y in zip(rows.base.channels, rows.y, strict=True) if not np.any(y)]
     if dead:
-        raise DataError(f"the torque of joint '{dead[0]}' is zero throughout: log it, or lock the joint")
+        raise MissingData(f"the torque of joint '{dead[0]}' is zero throughout: log it, or lock the joint")
     parameters = estimate.parameters
     search = Stepwise(rows)
     late = _late(rows, whole, parameters, level, without)

@@ -13,7 +13,7 @@ from dynid.assessment.causes.missing import MissingEffects, missing_effects
 from dynid.assessment.causes.nested import terms_needed
 from dynid.assessment.causes.residuals import residual_tests
 from dynid.assessment.given import check_observation
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, InvalidType, NotApplicable
 from dynid.hypothesis import HypothesisTest, TestCode, tests_frame
 from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
@@ -127,13 +127,15 @@ def diagnose(
         If the closed loop cannot be simulated with the estimate.
     """
     if not estimate.converged:
-        raise DataError(f"the estimate is {estimate.status}; it cannot be tested")
+        raise NotApplicable(f"the estimate is {estimate.status}; it cannot be tested")
     tests: list[HypothesisTest] = []
     untested: list[str] = []
     searched: tuple[Estimate, Recording | Observation]
     if isinstance(recording, Observation):
         if loop is not None:
-            raise DataError("tests with the closed loop simulate the recording: give the recording, not an observation")
+            raise InvalidType(
+                "tests with the closed loop simulate the recording: give the recording, not an observation"
+            )
         rows = check_observation(estimate, recording)
         searched = estimate, rows
     elif loop is None:
@@ -143,7 +145,7 @@ def diagnose(
         experiment = Experiment(estimate.robot, recording, loop, estimate.signals, estimate.base.channels)
         simulations = experiment.simulate(estimate.parameters)
         if not simulations[-1].completed:
-            raise DynidError(f"the loop with this estimate {simulations[-1].outcome}")
+            raise DynidError(f"the loop with this estimate {simulations[-1].outcome}", code="simulation_failed")
         rows = experiment.observe(simulations)
         # Rows up to the positions' own cut-off: the tests need several times more samples than there are columns.
         cutoff = experiment.motions[0].cutoff

@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, Mismatch, NotApplicable
 from dynid.hypothesis import Hypothesis, HypothesisTest, TestCode, chi2_tail
 from dynid.identification.estimate import Estimate
 
@@ -47,7 +47,7 @@ def hausman_test(consistent: Estimate, efficient: Estimate, *, level: float = 0.
         If the estimates are of different base parameters, or the second is nowhere more precise.
     """
     if consistent.base.names != efficient.base.names:
-        raise DataError("the two estimates are of different base parameters")
+        raise Mismatch("the two estimates are of different base parameters")
     return hausman(consistent.beta, consistent.covariance, efficient.beta, efficient.covariance, level=level)
 
 
@@ -69,14 +69,14 @@ def hausman(
     S, T = np.asarray(consistent_covariance, dtype=float), np.asarray(efficient_covariance, dtype=float)
     b = first.size
     if first.shape != (b,) or second.shape != (b,) or S.shape != (b, b) or T.shape != (b, b):
-        raise DataError(f"two vectors of {b} parameters need covariances of shape {(b, b)}")
+        raise InvalidShape(f"two vectors of {b} parameters need covariances of shape {(b, b)}", "covariance")
     sigma = np.sqrt(np.maximum(np.diag(S), 0.0))
     try:
         L = np.linalg.cholesky(S / np.outer(sigma, sigma)) if np.all(sigma > 0) else None
     except np.linalg.LinAlgError:
         L = None
     if L is None:
-        raise DataError("the covariance of the consistent estimator is not positive definite")
+        raise InvalidValue("the covariance of the consistent estimator is not positive definite", "covariance")
 
     def whitened(columns: Array) -> Array:
         return np.asarray(scipy.linalg.solve_triangular(L, columns, lower=True))
@@ -85,7 +85,7 @@ def hausman(
     gain, directions = np.linalg.eigh(np.eye(b) - 0.5 * (ratio + ratio.T))
     used = gain > tolerance
     if not used.any():
-        raise DataError("the second estimator is nowhere more precise than the first: the test cannot be made")
+        raise NotApplicable("the second estimator is nowhere more precise than the first: the test cannot be made")
     part = directions[:, used].T @ whitened((first - second) / sigma)
     worse = int(np.count_nonzero(gain < -tolerance))
     note = (

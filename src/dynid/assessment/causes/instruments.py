@@ -17,7 +17,16 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    InvalidShape,
+    InvalidValue,
+    MissingData,
+    NotApplicable,
+    NotFinite,
+    NotIdentifiable,
+    TooFew,
+    named,
+)
 from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, chi2_tail, f_ratio, f_tail
 from dynid.identification.experiment import Paired, PairedBlock
 from dynid.identification.observation import fold
@@ -121,7 +130,7 @@ def segment(Z: ArrayLike, X: ArrayLike, y: ArrayLike, index: ArrayLike | None = 
     """
     z, x, t = np.asarray(Z, dtype=float), np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if z.ndim != 2 or x.ndim != 2 or t.ndim != 1 or not len(z) == len(x) == len(t):
-        raise DataError(f"Z, X and y must have the same rows, got shapes {z.shape}, {x.shape} and {t.shape}")
+        raise InvalidShape(f"Z, X and y must have the same rows, got shapes {z.shape}, {x.shape} and {t.shape}")
     return Segment(z, x, t, checked_index(index, len(t)))
 
 
@@ -345,7 +354,7 @@ def hansen(rows: Segment, *, correlated_samples: int = 1, level: float = 0.05) -
     moments = _orthonormal(rows.Z, R[:k, :k]) * (rows.y - rows.X @ beta)[:, None]
     sums = batch_sums(moments, rows.index, _checked_count(correlated_samples), usual_step(np.unique(rows.index)))
     if len(sums) <= k:
-        raise DataError(f"{len(sums)} batches of samples are too few for {k} instruments; record longer")
+        raise TooFew(f"{len(sums)} batches of samples are too few for {k} instruments; record longer")
     L = scipy.linalg.qr(sums, mode="economic")[1].T
     A, c = scipy.linalg.solve_triangular(L, A, lower=True), scipy.linalg.solve_triangular(L, c, lower=True)
     rest = c - A @ np.linalg.lstsq(A, c, rcond=None)[0]
@@ -387,13 +396,13 @@ def _hotelling(samples: Array, batches: Array, total: int, parts: int) -> Tail:
     kept = _independent(about, np.linalg.norm(about, axis=0))[1]
     k = len(kept)
     if min(total, parts) <= 1 or total <= k:
-        raise DataError(f"{total} samples are too few for {k} directions; record longer")
+        raise TooFew(f"{total} samples are too few for {k} directions; record longer")
     R = scipy.linalg.qr(about[:, kept], mode="economic")[1]
     mean, vary = (scipy.linalg.solve_triangular(R, x[:, 1:][:, kept].T, trans="T") for x in (samples[:1], batches[1:]))
     inflation = float(np.sum(vary**2)) / k * parts / (parts - 1)
     worth = total / max(1.0, inflation)
     if worth <= k + 1:
-        raise DataError(
+        raise TooFew(
             f"{total} autocorrelated samples are worth {worth:.0f} independent ones, too few for {k} directions"
         )
     t2 = float(np.sum(mean**2)) * (total - 1) / inflation
@@ -404,19 +413,19 @@ def _triangle(factor: ArrayLike, instruments: int) -> tuple[Array, int, int]:
     """Triangular factor of [Z X y], the number of instruments and that of columns."""
     T = np.asarray(factor, dtype=float)
     if T.ndim != 2 or not np.all(np.isfinite(T)):
-        raise DataError("the factor of [Z X y] must be a finite matrix")
+        raise NotFinite("the factor of [Z X y] must be a finite matrix")
     b = T.shape[1] - 1 - instruments
     if b < 1 or instruments < b:
-        raise DataError(f"{instruments} instruments are too few for {b} columns")
+        raise TooFew(f"{instruments} instruments are too few for {b} columns", "instruments")
     R = np.asarray(scipy.linalg.qr(T, mode="r")[0][: T.shape[1]])
     if len(R) <= instruments:
-        raise DataError(f"{len(R)} rows are too few for {instruments} instruments")
+        raise TooFew(f"{len(R)} rows are too few for {instruments} instruments")
     for first, last, what in ((0, instruments, "instruments"), (instruments, -1, "regressor")):
         part = R[:, first:last]
         norms = np.linalg.norm(part, axis=0)
         size = np.linalg.svd(part / np.where(norms > 0, norms, 1.0), compute_uv=False)
         if size[-1] <= _RANK * size[0]:
-            raise DataError(
+            raise NotIdentifiable(
                 f"columns of the {what} are linearly dependent in these rows; use a richer motion, or drop some"
             )
     return R, instruments, b
@@ -426,7 +435,7 @@ def _overidentified(factor: ArrayLike, instruments: int) -> tuple[Array, int, in
     """Triangular factor as `_triangle` gives it, refusing as many instruments as columns."""
     R, k, b = _triangle(factor, instruments)
     if k == b:
-        raise DataError(f"{k} instruments for {b} columns cannot be tested: more instruments are needed")
+        raise TooFew(f"{k} instruments for {b} columns cannot be tested: more instruments are needed", "instruments")
     return R, k, b
 
 
@@ -444,7 +453,7 @@ def _unexplained(R: Array, k: int, b: int) -> tuple[Array, Array, Index]:
     V[:k] = 0.0
     basis, kept = _independent(_off(X, V), np.linalg.norm(X, axis=0))
     if not kept.size:
-        raise DataError("the measured regressor equals the simulated one: without noise there is nothing to test")
+        raise NotApplicable("the measured regressor equals the simulated one: without noise there is nothing to test")
     on_z = scipy.linalg.solve_triangular(R[:k, :k], X[:k])
     on_x = np.linalg.lstsq(X, V, rcond=None)[0]
     columns = np.vstack([-on_z, np.eye(b) - on_x])[:, kept]
@@ -490,19 +499,20 @@ def _segments(paired: Paired, noise: Array) -> Iterator[Segment]:
             pending = []
         pending.append(block)
     if not pending:
-        raise DataError("the robust form needs the rows, which are not kept; use validity_f or exogeneity_f")
+        raise MissingData("the robust form needs the rows, which are not kept; use validity_f or exogeneity_f")
     yield joined()
 
 
 def _labels(names: Sequence[str] | None, k: int, b: int) -> Sequence[str]:
     """Names of the columns, by default their numbers."""
     if k != b:
-        raise DataError(
-            f"{k} instruments for {b} columns: the validity test needs one simulated column per measured column"
+        raise InvalidShape(
+            f"{k} instruments for {b} columns: the validity test needs one simulated column per measured column",
+            "instruments",
         )
     labels = [f"column {i + 1}" for i in range(b)] if names is None else names
     if len(labels) != b:
-        raise DataError(f"{len(labels)} names are given for {b} columns")
+        raise InvalidShape(f"{len(labels)} names are given for {b} columns", "names")
     return labels
 
 
@@ -510,12 +520,14 @@ def _checked_noise(paired: Paired, noise: ArrayLike) -> Array:
     """Return the noise per channel as an array, refusing wrong shapes and values."""
     std = np.asarray(noise, dtype=float)
     if std.shape != (len(paired.rows),) or not np.all(std > 0):
-        raise DataError(f"noise must be {len(paired.rows)} positive numbers, one per channel")
+        raise InvalidValue(f"{named('noise')} must be {len(paired.rows)} positive numbers, one per channel")
     return std
 
 
 def _checked_count(correlated_samples: int) -> int:
     """Return a number of samples, refusing what is not a positive integer."""
     if not isinstance(correlated_samples, int | np.integer) or correlated_samples < 1:
-        raise DataError(f"correlated_samples must be a positive integer, got {correlated_samples!r}")
+        raise InvalidValue(
+            f"correlated_samples must be a positive integer, got {correlated_samples!r}", "correlated_samples"
+        )
     return int(correlated_samples)

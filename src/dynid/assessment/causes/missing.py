@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dynid.assessment.causes.candidates import Candidate, Candidates, EffectCode
 from dynid.assessment.given import check_observation
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, Mismatch, MissingData, NotIdentifiable
 from dynid.hypothesis import corrected, f_ratio, probability
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation, fold
@@ -207,7 +207,7 @@ def missing_effects(
     """
     base = estimate.base
     if not 0 < level < 1 or not 0 <= least_share < 1 or stribeck <= 0:
-        raise DataError("level and least_share must lie between 0 and 1, and stribeck must be positive")
+        raise InvalidValue("level and least_share must lie between 0 and 1, and stribeck must be positive", "level")
     motions = _motions(estimate, recording)
     fastest = np.max([np.abs(m.v).max(axis=0) for m in motions], axis=0)
     kinds = Candidates(base.robot, estimate.parameters, stribeck * np.maximum(fastest, _STANDSTILL), ripple)
@@ -232,13 +232,13 @@ def _motions(estimate: Estimate, recording: Recording | Observation) -> Sequence
     robot = estimate.base.robot
     runs: Sequence[Motion | Run] = recording.motions if isinstance(recording, Observation) else recording.runs
     if not runs:
-        raise DataError("the observation does not keep its cleaned runs: give the recording instead")
+        raise MissingData("the observation does not keep its cleaned runs: give the recording instead")
     joints = runs[0].q.shape[1]
     if joints != robot.n:
-        raise DataError(f"the recording has {joints} joints, robot '{robot.name}' {robot.n}")
+        raise Mismatch(f"the recording has {joints} joints, robot '{robot.name}' {robot.n}")
     silent = [run.name for run in runs if run.torque is None]
     if silent:
-        raise DataError(f"run '{silent[0]}' has no torques")
+        raise MissingData(f"run '{silent[0]}' has no torques")
     if isinstance(recording, Observation):
         check_observation(estimate, recording)
         return recording.motions
@@ -263,7 +263,9 @@ def _factors(estimate: Estimate, candidates: Candidates, motions: Sequence[Motio
             count[k] += share * len(rows)
     empty = [c for c, f in zip(base.channels, factors, strict=True) if f is None]
     if empty:
-        raise DataError(f"joint '{empty[0]}' never moves faster than min_velocity in this recording")
+        raise NotIdentifiable(
+            f"joint '{empty[0]}' never moves faster than min_velocity in this recording", "min_velocity"
+        )
     return [f for f in factors if f is not None], count
 
 
@@ -295,7 +297,9 @@ class _Search:
         sizes = np.linalg.norm(whole, axis=0)
         Q, R = scipy.linalg.qr(whole[:, self._model] / np.maximum(sizes[self._model], _TINY), mode="economic")
         if np.abs(np.diag(R)).min() <= _RANK:
-            raise DynidError("this recording does not excite all base parameters: use a richer motion")
+            raise DynidError(
+                "this recording does not excite all base parameters: use a richer motion", code="not_identifiable"
+            )
         rest = whole - Q @ (Q.T @ whole)
         rest -= Q @ (Q.T @ rest)
         left = np.linalg.norm(rest, axis=0)

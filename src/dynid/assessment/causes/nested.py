@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.causes.residuals import independent_rows
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingArgument, MissingData, UnknownName, named
 from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, f_ratio
 from dynid.identification.estimators.least_squares import joint_noise, ols
 from dynid.identification.estimators.solution import solve_factor
@@ -75,7 +75,7 @@ def f_test(
     """
     dropped = _matching(observation, names)
     if len(dropped) == observation.base.count:
-        raise DataError("all base parameters would be removed: no model is left")
+        raise InvalidValue("all base parameters would be removed: no model is left", "names")
     tail = _drop(_whitened(observation, noise), dropped, independent_rows(observation) if rows is None else rows)
     shown = ", ".join(observation.base.names[i] for i in dropped)
     return replace(_NESTED, null=_NESTED.null.format(names=shown)).judge(*tail, level)
@@ -124,7 +124,7 @@ def terms_needed(
         if not layout[j].inertial and np.count_nonzero(row) == 1
     ]
     if not own:
-        raise DataError(f"robot '{observation.robot.name}' has no drive term that is a base parameter by itself")
+        raise MissingData(f"robot '{observation.robot.name}' has no drive term that is a base parameter by itself")
     factor = _whitened(observation, noise)
     total = independent_rows(observation) if rows is None else rows
     tails = [_drop(factor, [i], total) for i in own]
@@ -143,7 +143,7 @@ def _whitened(observation: Observation, noise: ArrayLike | None) -> Array:
     """Triangular factor of all rows divided by the noise of their channel."""
     std = joint_noise(observation, ols(observation).beta) if noise is None else np.asarray(noise, dtype=float)
     if std.shape != (len(observation.rows),) or not np.all(std > 0):
-        raise DataError(f"noise must be {len(observation.rows)} positive numbers, one per channel")
+        raise InvalidValue(f"{named('noise')} must be {len(observation.rows)} positive numbers, one per channel")
     factor = observation.stacked(1.0 / std)
     solve_factor(factor, observation.base)  # refuses a motion that does not excite all parameters
     return factor
@@ -156,8 +156,10 @@ def _matching(observation: Observation, names: str | Sequence[str]) -> list[int]
     for pattern in [names] if isinstance(names, str) else names:
         hits = {base.names.index(name) for name in matching_names(pattern, base.names)}
         if not hits:
-            raise DataError(f"no base parameter matches '{pattern}'; names look like {', '.join(base.names[:3])}, ...")
+            raise UnknownName(
+                f"no base parameter matches '{pattern}'; names look like {', '.join(base.names[:3])}, ...", "names"
+            )
         found |= hits
     if not found:
-        raise DataError("name at least one base parameter to test")
+        raise MissingArgument("name at least one base parameter to test", "names")
     return sorted(found)

@@ -10,7 +10,17 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    InvalidShape,
+    InvalidValue,
+    MissingArgument,
+    MissingData,
+    NotApplicable,
+    NotFinite,
+    NotIdentifiable,
+    TooFew,
+    named,
+)
 from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, chi2_tail, tests_frame
 from dynid.identification.estimators.least_squares import joint_noise
 from dynid.identification.observation import Observation
@@ -208,7 +218,7 @@ def correlogram(
     number = checked_index(index, len(e))
     count = min(_MOST_LAGS, len(e) // 5) if lags is None else lags
     if not 1 <= count < len(e):
-        raise DataError(f"{count} lags cannot be computed from {len(e)} rows")
+        raise TooFew(f"{count} lags cannot be computed from {len(e)} rows", "lags")
     from statsmodels.tsa.stattools import levinson_durbin
 
     place = positions(number, count)
@@ -216,13 +226,13 @@ def correlogram(
     dense[place], there[place] = e - e.mean(), 1.0
     pairs = np.array([np.count_nonzero(there[k:] * there[:-k]) for k in range(1, count + 1)])
     if not pairs.all():
-        raise DataError(f"no two rows are {int(np.argmin(pairs)) + 1} steps apart; choose fewer lags")
+        raise TooFew(f"no two rows are {int(np.argmin(pairs)) + 1} steps apart; choose fewer lags", "lags")
     power = dense @ dense / len(e)
     correlation = np.array([dense[k:] @ dense[:-k] for k in range(1, count + 1)]) / pairs / power
     colored = usual_step(number) > 1 if decimated is None else decimated
     expected = decimated_noise()[1 : count + 1] if colored else np.zeros(count)
     if len(expected) < count:
-        raise DataError(f"decimated rows can be compared up to lag {len(expected)}, not {count}")
+        raise InvalidValue(f"decimated rows can be compared up to lag {len(expected)}, not {count}", "lags")
 
     def partial(rho: Array) -> Array:
         return np.asarray(levinson_durbin(np.concatenate([[1.0], rho]), nlags=count, isacov=True)[2][1:])
@@ -269,17 +279,17 @@ def residuals_of(observation: Observation, beta: ArrayLike, noise: ArrayLike | N
     base = observation.base
     values = np.asarray(beta, dtype=float)
     if values.shape != (base.count,):
-        raise DataError(f"expected {base.count} base parameters, got shape {values.shape}")
+        raise InvalidShape(f"expected {base.count} base parameters, got shape {values.shape}", "beta")
     std = joint_noise(observation, values) if noise is None else np.asarray(noise, dtype=float)
     if std.shape != (len(base.channels),) or not np.all(std > 0):
-        raise DataError(f"noise must be {len(base.channels)} positive numbers, one per channel")
+        raise InvalidValue(f"{named('noise')} must be {len(base.channels)} positive numbers, one per channel")
     found: list[list[tuple[Array, Array, Index]]] = [[] for _ in base.channels]
     for block in observation.blocks():
         predicted = block.W @ values
         found[block.channel].append(((block.y - predicted) / std[block.channel], predicted, block.index))
     empty = [c for c, blocks in zip(base.channels, found, strict=True) if not blocks]
     if empty:
-        raise DataError(f"channel '{empty[0]}' has no rows: the joint does not move, or the rows were not kept")
+        raise MissingData(f"channel '{empty[0]}' has no rows: the joint does not move, or the rows were not kept")
     columns = [[np.concatenate(part) for part in zip(*blocks, strict=True)] for blocks in found]
     e, predicted_rows, index = zip(*columns, strict=True)
     return Residuals(base.channels, e, predicted_rows, index)
@@ -289,7 +299,9 @@ def independent_rows(observation: Observation) -> float:
     """Number of independent rows for white measurement noise: all, or 85 % of decimated rows."""
     blocks = [block.index for block in observation.blocks()]
     if not blocks:
-        raise DataError("the observation does not keep its samples: give the number of independent rows (rows=)")
+        raise MissingArgument(
+            "the observation does not keep its samples: give the number of independent rows (rows=)", "rows"
+        )
     decimated = usual_step(np.concatenate(blocks)) > 1
     return observation.total_rows * (independent_share() if decimated else 1.0)
 
@@ -354,11 +366,11 @@ def _checked(residual: ArrayLike) -> Array:
     """Return a residual as an array, refusing what cannot be tested."""
     e = np.asarray(residual, dtype=float)
     if e.ndim != 1 or len(e) < 10:
-        raise DataError(f"a residual must be a vector of at least ten rows, got shape {e.shape}")
+        raise InvalidShape(f"a residual must be a vector of at least ten rows, got shape {e.shape}", "residual")
     if not np.all(np.isfinite(e)):
-        raise DataError(f"the residual is not a finite number at row {int(np.argmin(np.isfinite(e)))}")
+        raise NotFinite(f"the residual is not a finite number at row {int(np.argmin(np.isfinite(e)))}", "residual")
     if np.ptp(e) == 0:
-        raise DataError("the residual is constant: there is nothing to test")
+        raise NotApplicable("the residual is constant: there is nothing to test", "residual")
     return e
 
 
@@ -390,9 +402,11 @@ def _breusch_pagan(e: Array, explanatory: ArrayLike) -> Tail:
     columns = np.asarray(explanatory, dtype=float)
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or len(columns) != len(e) or not np.all(np.isfinite(columns)):
-        raise DataError(f"explanatory columns must be finite and have {len(e)} rows, got shape {columns.shape}")
+        raise InvalidShape(
+            f"explanatory columns must be finite and have {len(e)} rows, got shape {columns.shape}", "columns"
+        )
     design = np.column_stack([np.ones(len(e)), columns / np.maximum(np.abs(columns).max(axis=0), 1e-300)])
     if np.linalg.matrix_rank(design) < design.shape[1]:
-        raise DataError("the explanatory columns are linearly dependent or constant")
+        raise NotIdentifiable("the explanatory columns are linearly dependent or constant", "columns")
     statistic, p, _, _ = het_breuschpagan(e, design)
     return float(statistic), f"chi2({columns.shape[1]})", float(p)

@@ -27,7 +27,7 @@ from dynid.assessment.data.velocity import check_velocity
 from dynid.assessment.data.wrench import check_wrench
 from dynid.assessment.data.zeros import check_zeros
 from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
-from dynid.errors import DataError
+from dynid.errors import Mismatch
 from dynid.identification.observation import check_no_client
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
@@ -114,7 +114,7 @@ def check(
     []
     """
     if len(recording.joints) != robot.n:
-        raise DataError(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
+        raise Mismatch(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
     if isinstance(recording, DataSet):
         from dynid.assessment.data.data_sets import check_dataset
 

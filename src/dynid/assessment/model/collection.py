@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.assessment.model.other_code import Differences, against_mujoco, against_pinocchio
-from dynid.errors import DataError, DynidError, ModelError, NoJointsError
+from dynid.errors import DynidError, MissingFile, ModelError, NoJointsError
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.robot.xmlfile import read_xml
@@ -124,7 +124,7 @@ def check_models(folder: str | Path, progress: Callable[[ModelCheck], None] | No
         if progress is not None:
             progress(models[-1])
     if not models:
-        raise DataError(f"there is no URDF, MJCF or SDF file below '{folder}'")
+        raise MissingFile(f"there is no URDF, MJCF or SDF file below '{folder}'", "folder")
     return Collection(tuple(models))
 
 

@@ -19,7 +19,7 @@ from dynid.dynamics.functions import (
     mass_matrix,
     potential_energy,
 )
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, InvalidShape, InvalidValue, UnknownName, named
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 
@@ -157,9 +157,9 @@ def free_fall(
         If a setting is not positive, the method is unknown, or `start` is not one pose.
     """
     if not (np.isfinite(seconds) and seconds > 0 and samples >= 1 and steepness > 0 and rtol > 0 and atol > 0):
-        raise DataError("seconds, samples, steepness and the tolerances of a free fall must be positive")
+        raise InvalidValue("seconds, samples, steepness and the tolerances of a free fall must be positive", "seconds")
     if method not in METHODS:
-        raise DataError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
+        raise UnknownName(f"{named('method')} '{method}' is unknown: use {', '.join(METHODS)}")
     pi = as_parameters(robot, parameters)
     state = np.concatenate([_pose(robot, start), np.zeros(robot.nv)])
     clock = np.linspace(0.0, seconds, samples + 1)
@@ -274,7 +274,7 @@ def _pose(robot: Robot, start: ArrayLike | None) -> Array:
     if start is not None:
         (q,), _, single = as_batch(robot, q=start)
         if not single:
-            raise DataError(f"a free fall starts from one pose, got {len(q)}")
+            raise InvalidShape(f"a free fall starts from one pose, got {len(q)}")
         return q[0]
     pose = np.zeros(robot.nq)
     pose[robot.nq - robot.n :] = robot.home

@@ -14,7 +14,7 @@ from dynid.assessment.model.horizon_simulation import Setting, checked_track, no
 from dynid.assessment.model.horizon_starts import Track
 from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, Mismatch, NotApplicable, TooFew
 from dynid.identification.estimate import Estimate
 from dynid.recording.recording import Recording, Run
 from dynid.robot.model import Robot
@@ -79,11 +79,13 @@ def _plan(estimate: Estimate, recording: Recording, loop: ClosedLoop, signals: S
     """Reference, measured motion and controller states of all runs."""
     robot, law = estimate.robot, loop.controller
     if robot.base == "floating":
-        raise DataError("a robot on a floating base has no closed-loop simulation")
+        raise NotApplicable("a robot on a floating base has no closed-loop simulation")
     if not isinstance(law, LinearController):
-        raise DataError("the state of a controller that is a Python function is not known within a run")
+        raise NotApplicable(
+            "the state of a controller that is a Python function is not known within a run", "controller"
+        )
     if law.n != robot.n:
-        raise DataError(f"the controller has {law.n} joints, the robot {robot.n}")
+        raise Mismatch(f"the controller has {law.n} joints, the robot {robot.n}", "controller")
     whole = replace(signals, trim=0.0)
     checked_track(estimate, [prepare(run, whole) for run in recording.runs])
     parts = [_on_ticks(robot, run, whole, law) for run in recording.runs]
@@ -91,7 +93,7 @@ def _plan(estimate: Estimate, recording: Recording, loop: ClosedLoop, signals: S
     sizes = np.cumsum([0, *(len(p[0]) for p in parts)])
     runs = [(int(a) + edge, int(b) - 1 - edge) for a, b in pairwise(sizes)]
     if any(b - a < 2 for a, b in runs):
-        raise DataError("a run is too short")
+        raise TooFew("a run is too short")
     q, v, *path = (np.concatenate([p[i] for p in parts]) for i in range(5))
     track = Track(q, v, np.zeros_like(q), tuple(runs), (1.0 / law.rate,) * len(runs))
     sensors = replace(loop.sensors, noise=0.0, torque_noise=0.0)

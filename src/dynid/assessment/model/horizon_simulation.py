@@ -18,7 +18,7 @@ from dynid.assessment.model.horizon_starts import (
     tool_positions,
     track_of,
 )
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, MissingData, TooFew
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
 from dynid.recording.recording import Recording
@@ -96,7 +96,7 @@ def simulation_error(
     """
     times = tuple(sorted(float(h) for h in horizons))
     if not times or not times[0] > 0 or not interval > 0 or max_starts < 1:
-        raise DataError("horizons, interval and max_starts of a simulation error must be positive")
+        raise InvalidValue("horizons, interval and max_starts of a simulation error must be positive", "horizons")
     base = estimate.base
     for run in recording.runs:
         check_run(base.robot, run, base.channels)
@@ -150,10 +150,10 @@ def checked_track(estimate: Estimate, motions: Sequence[Motion]) -> Track:
     """The track of filtered runs, if they can be simulated."""
     robot = estimate.robot
     if not robot.n:
-        raise DataError("the robot has no joints")
+        raise MissingData("the robot has no joints")
     lacking = [c for c in robot.coordinates if c not in estimate.base.channels]
     if lacking:
-        raise DataError(f"the torque of '{lacking[0]}' is not one of the measured channels")
+        raise MissingData(f"the torque of '{lacking[0]}' is not one of the measured channels")
     return track_of(robot, motions)
 
 
@@ -211,8 +211,9 @@ def setting_of(robot: Robot, track: Track, empty: SimulationError, interval: flo
     interval = max(interval, track.duration / max_starts)
     starts, whole = track.starts(horizons, interval, least), track.whole_runs()
     if not len(starts):
-        raise DataError(
-            f"the runs are shorter than {horizons[0]:g} s, or no joint moves by more than 0.01 rad or 1 mm in them"
+        raise TooFew(
+            f"the runs are shorter than {horizons[0]:g} s, or no joint moves by more than 0.01 rad or 1 mm in them",
+            "horizons",
         )
     while len(starts) > max_starts and len(starts) > len(track.runs):
         interval *= 1.1

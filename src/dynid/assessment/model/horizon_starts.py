@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.frames import frame_placement
-from dynid.errors import DataError
+from dynid.errors import MissingData, TooFew
 from dynid.identification.loads import measured, state
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion
@@ -94,14 +94,14 @@ def track_of(robot: Robot, motions: Sequence[Motion]) -> Track:
     runs, periods, row = [], [], 0
     for motion in motions:
         if motion.torque is None:
-            raise DataError("the joint torques were not measured")
+            raise MissingData("the joint torques were not measured")
         if robot.base == "floating" and motion.wrench is None and not motion.wrenches:
-            raise DataError("the wrench on the floating base was not measured")
+            raise MissingData("the wrench on the floating base was not measured")
         q, v, _ = state(robot, motion)
         torque = measured(robot, motion, q)
         torque = torque[:, -robot.nv :]
         if not np.all(np.isfinite(torque)):
-            raise DataError("the torque of a joint was not measured")
+            raise MissingData("the torque of a joint was not measured")
         q, v, torque, period = _thinned(q, v, torque, 1.0 / motion.rate)
         if len(q) < 3:
             continue
@@ -110,7 +110,7 @@ def track_of(robot: Robot, motions: Sequence[Motion]) -> Track:
         periods.append(period)
         row += len(q)
     if not parts:
-        raise DataError("the runs are too short")
+        raise TooFew("the runs are too short")
     q, v, torque = (np.concatenate(x) for x in zip(*parts, strict=True))
     return Track(q, v, torque, tuple(runs), tuple(periods))
 

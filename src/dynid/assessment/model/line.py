@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.model.physical import positive_definite, random_poses
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.queries import is_feasible
 from dynid.parameters.base import BaseParameters
@@ -140,7 +140,7 @@ def scan_line(
     (np.float64(0.0), np.float64(1.0), 'feasible')
     """
     if points < 2 or poses < 1:
-        raise DataError(f"a line needs two points and one pose at least, got {points} and {poses}")
+        raise InvalidValue(f"a line needs two points and one pose at least, got {points} and {poses}", "points")
     words = f"base parameters of robot '{base.robot.name}'"
     first, last = (checked(x, (base.count,), words, DataError) for x in (start, end))
     q = random_poses(base.robot, poses, seed)

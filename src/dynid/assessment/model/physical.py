@@ -13,7 +13,7 @@ from dynid.assessment.model.plausible import BodyFinding, implausible_bodies
 from dynid.dynamics.assembly import reachable_postures
 from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.markup import HtmlSummary
 from dynid.robot.consistency import drive_violations, link_violations
 from dynid.robot.drives import TermKind
@@ -259,7 +259,7 @@ def mass_matrices(
         If there is no pose.
     """
     if poses < 1:
-        raise DataError(f"an audit needs at least one pose, got {poses}")
+        raise InvalidValue(f"an audit needs at least one pose, got {poses}", "poses")
     pi = as_parameters(robot, parameters).copy()
     if not rotor_inertia:
         pi[[robot.parameter_names.index(t.name) for t in robot.drives if t.kind == TermKind.INERTIA]] = 0.0

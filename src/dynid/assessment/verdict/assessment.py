@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import DamagedFile, DataError, MissingFile, UnknownName, WrongFormat, did_you_mean
 from dynid.files import write_text
 from dynid.identification.judgement import REASONS, Judgement
 from dynid.markup import HtmlFrame
@@ -303,7 +303,7 @@ class Assessment(HtmlFrame):
             if check.code == code:
                 return check
         known = [c.code.value for c in self.checks]
-        raise DataError(f"check '{code}' is unknown: use {', '.join(known)}{did_you_mean(code, known)}")
+        raise UnknownName(f"check '{code}' is unknown: use {', '.join(known)}{did_you_mean(code, known)}", "code")
 
     def summary(self) -> str:
         """Return verdict and reasons as text, then one line per check."""
@@ -368,19 +368,19 @@ class Assessment(HtmlFrame):
         try:
             data = read_json(path)
         except FileNotFoundError:
-            raise DataError(f"there is no file '{path}'") from None
+            raise MissingFile(f"there is no file '{path}'") from None
         except (OSError, ValueError) as error:
-            raise DataError(f"'{path}' is not a saved assessment: {error}") from None
+            raise DamagedFile(f"'{path}' is not a saved assessment: {error}") from None
         found = data.get("format") if isinstance(data, Mapping) else None
         if found != _FORMAT:
-            raise DataError(f"'{path}' is not a saved assessment: its format is {found!r:.60}, expected '{_FORMAT}'")
+            raise WrongFormat(f"'{path}' is not a saved assessment: its format is {found!r:.60}, expected '{_FORMAT}'")
         stored = checked(_StoredAssessment, data, f"'{path}' is a damaged assessment")
         try:
             assessment = Assessment(stored.robot, stored.method, tuple(map(Check.from_dict, stored.checks)))
         except DataError as error:
-            raise DataError(f"'{path}' is a damaged assessment: {error}") from None
+            raise DamagedFile(f"'{path}' is a damaged assessment: {error}") from None
         if assessment.verdict != stored.verdict:
-            raise DataError(
+            raise DamagedFile(
                 f"'{path}' is a damaged assessment: its verdict is '{stored.verdict}', its checks give "
                 f"'{assessment.verdict}'"
             )

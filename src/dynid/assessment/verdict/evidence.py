@@ -21,7 +21,7 @@ from dynid.assessment.finding import Finding, FindingCode
 from dynid.assessment.model.horizon import SimulationError
 from dynid.assessment.model.horizon_simulation import simulation_error_of_motions
 from dynid.assessment.verdict.torques import Torques, states_within, torques_of, torques_of_fit
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, NotIdentifiable
 from dynid.hypothesis import HypothesisTest
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
@@ -357,7 +357,7 @@ def _validation(estimate: Estimate, seen: Observation) -> Validation:
     for block in seen.blocks():
         parts[block.channel].append((block.y, block.W @ estimate.beta, clock[block.index]))
     if not any(parts):
-        raise DataError("no joint moves faster than min_velocity in this recording")
+        raise NotIdentifiable("no joint moves faster than min_velocity in this recording", "min_velocity")
     nothing = (np.zeros(0),) * 3
     joined = ([np.concatenate(x) for x in zip(*(part or [nothing]), strict=True)] for part in parts)
     found = validation_of(estimate.robot, estimate.base.channels, *zip(*joined, strict=True))

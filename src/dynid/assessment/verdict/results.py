@@ -15,7 +15,7 @@ from dynid.assessment.verdict.error_checks import check_repeated
 from dynid.assessment.verdict.grade import check_held_out, graded, listed, unchecked
 from dynid.calibration.drive_gains import DriveGains
 from dynid.calibration.payload import MassSource, Payload
-from dynid.errors import DataError
+from dynid.errors import InvalidType
 from dynid.fleet.health import TemperatureCode, UnitCode
 from dynid.fleet.result import FleetEstimate
 from dynid.friction.result import FrictionFit
@@ -79,7 +79,7 @@ def assess_result(result: object, unseen: Any = None, prior: Any = None) -> Asse
     DataError
         If there is no verdict on results of this kind.
     """
-    raise DataError(f"there is no verdict on a result of type {type(result).__name__}")
+    raise InvalidType(f"there is no verdict on a result of type {type(result).__name__}", "result")
 
 
 assess_result.register(ActuatorEstimate, assess_actuators)

@@ -23,7 +23,7 @@ from dynid.calibration.sensors.unknowns import (
 )
 from dynid.calibration.sensors.velocity import velocity_sensors
 from dynid.calibration.sensors.visibility import hidden_unknowns
-from dynid.errors import DataError
+from dynid.errors import DataError, Mismatch, MissingArgument, NotIdentifiable, UnknownName
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import check_run, default_channels
@@ -100,9 +100,10 @@ def calibrate_sensors(
     loads = _loads(robot, recording, payloads or {})
     gains = [e for e in unknowns.entries if e.word == "torque_gain"]
     if gains and reference is None and not loads:
-        raise DataError(
+        raise MissingArgument(
             "torque gains need a scale, since all torques and parameters may have a common factor: give a reference "
-            "joint whose gain is known, or known payloads"
+            "joint whose gain is known, or known payloads",
+            "reference",
         )
     for run in recording.runs:
         check_run(robot, run, names)
@@ -137,7 +138,7 @@ def calibrate_sensors(
     unknowns = unknowns.without(list(hidden))
     warnings = list(hidden.values())
     if not unknowns.entries:
-        raise DataError(f"nothing is left to estimate: {'; '.join(warnings)}")
+        raise NotIdentifiable(f"nothing is left to estimate: {'; '.join(warnings)}")
     found = solve(Problem(base, recording, _trimmed(settings, unknowns, recording), unknowns, loads))
     all_std = np.sqrt(np.diag(found.covariance))[base.count :]
     values |= {w: x for w, x in unknowns.values(found.theta).items() if w not in VELOCITY}
@@ -191,7 +192,7 @@ def _joined(recordings: Recording | Sequence[Recording]) -> Recording:
     if isinstance(recordings, Recording):
         return recordings
     if not recordings:
-        raise DataError("no recording was given")
+        raise MissingArgument("no recording was given")
     out = recordings[0]
     for more in recordings[1:]:
         out = out + more
@@ -204,10 +205,12 @@ def _loads(robot: Robot, recording: Recording, payloads: Mapping[str, Robot | Ar
     out = {}
     for name, given in payloads.items():
         if name not in names:
-            raise DataError(f"payloads name no run '{name}', the runs are {', '.join(names)}")
+            raise UnknownName(f"payloads name no run '{name}', the runs are {', '.join(names)}", "payloads")
         if isinstance(given, Robot):
             if given.parameter_names != robot.parameter_names:
-                raise DataError(f"the robot with the payload of run '{name}' has other parameters than '{robot.name}'")
+                raise Mismatch(
+                    f"the robot with the payload of run '{name}' has other parameters than '{robot.name}'", "payloads"
+                )
             out[name] = given.parameters - robot.parameters
         else:
             out[name] = checked(given, (len(robot.layout),), f"payload of run '{name}'", DataError)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dynid.calibration.sensors.rows import KNOWN, LEADING, ONE, RATE, Folded, Problem, inner_unknowns
 from dynid.calibration.sensors.unknowns import Unknown
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, TooFew
 from dynid.identification.observation import fold
 from dynid.parameters.base import BaseParameters
 
@@ -60,7 +60,7 @@ def solve(problem: Problem) -> Found:
     theta = problem.unknowns.start.copy()
     system = _System(problem, problem.fold(theta), theta)
     if sum(system.rows) <= problem.base.count + len(theta):
-        raise DataError(
+        raise TooFew(
             f"{sum(system.rows)} rows are left for {problem.base.count} base parameters and {len(theta)} errors of "
             "sensors; record longer, or lower min_velocity or trim"
         )
@@ -227,7 +227,10 @@ class _System:
             names = [*self.base.names, *(e.name for e in self.entries)]
             share = np.abs(vt[weak]).max(axis=0)
             listed = [names[i] for i in np.argsort(-share) if share[i] > 0.1]
-            raise DynidError(f"this motion does not tell apart {', '.join(listed[:6])}; leave some of them out")
+            raise DynidError(
+                f"this motion does not tell apart {', '.join(listed[:6])}; leave some of them out",
+                code="not_identifiable",
+            )
         root = (vt.T / s) / size[:, None]
         return root @ root.T, float(np.linalg.cond(J[:, : self.base.count]))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from dynid.errors import DataError
+from dynid.errors import MissingArgument, MissingData, NotApplicable, UnknownName
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
 from dynid.signals.shift import shifted
@@ -126,12 +126,12 @@ def read_unknowns(
         estimate = tuple(word.strip() for word in estimate.split(","))
     asked = {w.replace("-", "_"): which for w, which in _asked(estimate).items()}
     if not asked:
-        raise DataError(f"nothing is to be estimated: name some of {', '.join(WORDS)}")
+        raise MissingArgument(f"nothing is to be estimated: name some of {', '.join(WORDS)}")
     fixed = _joints(robot, () if reference is None else reference, "reference")
     entries: list[Unknown] = []
     for word, which in asked.items():
         if word not in WORDS:
-            raise DataError(f"'{word}' is no error of a sensor: use {', '.join(WORDS)}")
+            raise UnknownName(f"'{word}' is no error of a sensor: use {', '.join(WORDS)}")
         _check_word(robot, word, channels)
         if word == "tilt":
             entries += [Unknown(word, (k,), f"tilt {'xy'[k]}") for k in range(2)]
@@ -186,9 +186,9 @@ def _asked(estimate: Sequence[str] | Mapping[str, str | Sequence[str]]) -> dict[
 
 def _check_word(robot: Robot, word: str, channels: Sequence[str]) -> None:
     if word == "tilt" and (robot.base == "floating" or not np.any(robot.gravity)):
-        raise DataError("a tilt of the base needs a base that stands still and gravity that is not zero")
+        raise NotApplicable("a tilt of the base needs a base that stands still and gravity that is not zero")
     if word.startswith("wrench") and not any(c.startswith("base.") for c in channels):
-        raise DataError(f"'{word}' needs a measured base wrench among the channels")
+        raise MissingData(f"'{word}' needs a measured base wrench among the channels")
 
 
 def _of_joints(
@@ -197,12 +197,12 @@ def _of_joints(
     measured = [j for j, name in enumerate(robot.coordinates) if word == "encoder_offset" or name in channels]
     if which == "common":
         if word not in _COMMON:
-            raise DataError(f"one '{word}' for all joints makes no sense: name joints, or 'all'")
+            raise NotApplicable(f"one '{word}' for all joints makes no sense: name joints, or 'all'")
         return [Unknown(word, tuple(j for j in measured if j not in fixed), word)]
     chosen = measured if which == "all" else _joints(robot, which, word)
     lost = [robot.coordinates[j] for j in chosen if j not in measured]
     if lost:
-        raise DataError(f"'{word}' of joint '{lost[0]}' is asked for, whose torque is not measured")
+        raise MissingData(f"'{word}' of joint '{lost[0]}' is asked for, whose torque is not measured")
     return [Unknown(word, (j,), f"{word} {robot.coordinates[j]}") for j in chosen if j not in fixed]
 
 
@@ -210,6 +210,6 @@ def _joints(robot: Robot, names: str | Sequence[str], where: str) -> list[int]:
     out = []
     for name in (names,) if isinstance(names, str) else names:
         if name not in robot.coordinates:
-            raise DataError(f"{where} names no joint '{name}', the joints are {', '.join(robot.coordinates)}")
+            raise UnknownName(f"{where} names no joint '{name}', the joints are {', '.join(robot.coordinates)}")
         out.append(robot.coordinates.index(name))
     return out

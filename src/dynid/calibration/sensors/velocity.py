@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingData, NotIdentifiable
 from dynid.recording.recording import Recording
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Signals, prepare
@@ -25,7 +25,7 @@ def velocity_sensors(
     rows: list[list[Array]] = [[] for _ in range(joints)]
     for run in recording.runs:
         if run.v is None:
-            raise DataError(f"run '{run.name}' has no measured velocity, whose sensor is to be calibrated")
+            raise MissingData(f"run '{run.name}' has no measured velocity, whose sensor is to be calibrated")
         moved = prepare(run, replace(settings, measured_velocity=False, measured_acceleration=False))
         told = prepare(run, replace(settings, measured_velocity=True, measured_acceleration=False))
         step = int(np.prod(moved.decimate or (1,)))
@@ -41,7 +41,9 @@ def velocity_sensors(
         A = np.column_stack(columns)
         y = told_v if "velocity_gain" in words else told_v - true
         if "velocity_gain" in words and np.ptp(true) == 0:
-            raise DataError(f"joint '{recording.joints[j]}' stands still, which tells nothing of its velocity gain")
+            raise NotIdentifiable(
+                f"joint '{recording.joints[j]}' stands still, which tells nothing of its velocity gain"
+            )
         x = np.linalg.lstsq(A, y, rcond=None)[0]
         noise = np.linalg.norm(y - A @ x) / np.sqrt(max(len(y) - len(x), 1))
         one_std = noise * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))

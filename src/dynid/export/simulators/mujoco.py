@@ -50,7 +50,11 @@ def _write(actuators: Actuators) -> Written:
     friction = {"solreffriction": f"{number(_FRICTION_STEPS * actuators.step)} 1", "solimpfriction": _FRICTION_SOLIMP}
     for joint in actuators.joints:
         if joint.name not in joints:
-            raise ModelError(f"the template gives joint '{joint.name}' no name, so that no actuator can act on it")
+            raise ModelError(
+                f"the template gives joint '{joint.name}' no name, so that no actuator can act on it",
+                "template",
+                code="missing_data",
+            )
         # The law limits its own torque; a limit of the joint would cut it a second time.
         file.set(joints[joint.name], friction if joint.coulomb > 0 else {}, drop=["actuatorfrcrange"])
     settings = {"timestep": number(actuators.step)}

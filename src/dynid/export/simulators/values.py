@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.actuators.law import ActuatorLaw
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, UnknownName
 from dynid.export.label import Label
 from dynid.export.simulators.properties import ActuatorProperty, Kept, Loss, Losses, Lost, unit_of
 from dynid.robot.drives import DriveTerm, TermKind
@@ -162,10 +162,10 @@ def actuators_of(
     if step is None:
         step = _DEFAULT_STEP if law.rate is None else 1.0 / law.rate
     if not (isinstance(step, int | float) and 0 < step < np.inf):
-        raise DataError(f"step is the positive time of a physics step (s), got {step!r:.40}")
+        raise InvalidValue(f"step is the positive time of a physics step (s), got {step!r:.40}", "step")
     unknown = [name for name in law.joints if name not in robot.coordinates]
     if unknown:
-        raise DataError(
+        raise UnknownName(
             f"the law has a joint '{unknown[0]}' that the robot does not move; its joints are "
             f"{', '.join(robot.coordinates)}"
         )

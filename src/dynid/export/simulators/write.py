@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.actuators.law import ActuatorLaw
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import NotApplicable, UnknownName, did_you_mean
 from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.label import Label, label_of, passed
 from dynid.export.mjcf import missing_meshes
@@ -231,9 +231,9 @@ def _actuators(
 def _named(simulator: str, template: str | Path | None) -> Simulator:
     if simulator not in SIMULATORS:
         hint = did_you_mean(simulator, SIMULATORS)
-        raise DataError(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATORS)}{hint}")
+        raise UnknownName(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATORS)}{hint}", "simulator")
     found = SIMULATORS[simulator]
     if template is not None and not found.templates:
         with_one = [name for name, s in SIMULATORS.items() if s.templates]
-        raise DataError(f"a template is for {', '.join(with_one)}, not for {simulator}")
+        raise NotApplicable(f"a template is for {', '.join(with_one)}, not for {simulator}", "template")
     return found

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import Mismatch, TooFew
 from dynid.feasibility.baselines.result import checked_problem
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def base_rows(base: BaseParameters, R: ArrayLike, z: ArrayLike) -> tuple[Array, 
     rows, target = checked_problem(base.robot, R, z)
     own = rows[:, list(base.kept)]
     if np.linalg.norm(rows - own @ base.matrix) > _SPANNED * np.linalg.norm(rows):
-        raise DataError(f"the rows are not those of the base parameters of robot '{base.robot.name}'")
+        raise Mismatch(f"the rows are not those of the base parameters of robot '{base.robot.name}'", "R")
     if len(rows) <= base.count:
-        raise DataError(f"{base.count} base parameters need more rows than that, got {len(rows)}")
+        raise TooFew(f"{base.count} base parameters need more rows than that, got {len(rows)}", "R")
     return rows, own, target
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue
 from dynid.feasibility.baselines.base_rows import base_fit, base_rows
 from dynid.feasibility.baselines.result import BaselineFit
 from dynid.feasibility.cone import smat
@@ -113,7 +113,7 @@ def essential_fit(
     """
     started = time.perf_counter()
     if not ratio > 1:
-        raise DataError(f"the ratio of standard deviations must be more than 1, got {ratio:g}")
+        raise InvalidValue(f"the ratio of standard deviations must be more than 1, got {ratio:g}", "ratio")
     feasible = feasible_set(base.robot, (Inertia(notion, margin=0.0), Signs()))
     start = base.robot.parameters if prior is None else checked(prior, (feasible.size,), "prior", DataError)
     rows, own, target = base_rows(base, R, z)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 from threadpoolctl import threadpool_limits
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidShape, InvalidValue, UnknownName
 from dynid.feasibility.baselines.bodies import physical_of, standard_of, tensor_of
 from dynid.feasibility.baselines.result import BaselineFit, body_columns, checked_problem, signed_columns
 from dynid.feasibility.baselines.sanity import Axis, rule_list
@@ -172,7 +172,7 @@ def physical_fit(
         scale[c + 1 : c + 4] = scale[c + 1 : c + 4] / scale[c]
     unknown = set(slender or ()) - set(names)
     if unknown:
-        raise DataError(f"robot '{robot.name}' has no link '{min(unknown)}' that could be slender")
+        raise UnknownName(f"robot '{robot.name}' has no link '{min(unknown)}' that could be slender", "slender")
     G, h, size = R.T @ R, R.T @ z, max(float(z @ z), 1e-300)
 
     def cost(u: Array) -> tuple[float, Array]:
@@ -214,10 +214,12 @@ def physical_fit(
     if bounds is not None:
         sides = [np.asarray(b, dtype=float) for b in bounds]
         if any(side.shape != scale.shape or np.isnan(side).any() for side in sides):
-            raise DataError(f"bounds need {len(scale)} lower and upper values each")
+            raise InvalidShape(f"bounds need {len(scale)} lower and upper values each", "bounds")
         low, high = np.maximum(low, sides[0] / scale), sides[1] / scale
         if np.any(low > high):
-            raise DataError(f"the bounds of '{robot.parameter_names[int(np.argmax(low > high))]}' leave no room")
+            raise InvalidValue(
+                f"the bounds of '{robot.parameter_names[int(np.argmax(low > high))]}' leave no room", "bounds"
+            )
     first = physical_of(_start(robot, start), bodies) / scale
     found = _solve(cost, first, low, high, inequalities, max_iterations)
     return _result(R, z, standard_of(scale * found.x, bodies), found, started)

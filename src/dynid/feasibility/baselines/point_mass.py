@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, InvalidValue, MissingArgument
 from dynid.feasibility.baselines.result import BaselineFit, body_columns, checked_problem, signed_columns
 from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_from_com
@@ -52,7 +52,7 @@ def box_points(lower: ArrayLike, upper: ArrayLike) -> Array:
     """
     low, high = checked(lower, (3,), "lower corner", DataError), checked(upper, (3,), "upper corner", DataError)
     if np.any(low >= high):
-        raise DataError("a box needs a lower corner below its upper one on every axis")
+        raise InvalidValue("a box needs a lower corner below its upper one on every axis", "box")
     axes = [(a, 0.5 * (a + b), b) for a, b in zip(low, high, strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
 
@@ -127,7 +127,7 @@ def point_mass_fit(
     names = [robot.layout[first].owner for first in bodies]
     missing = [n for n in names if n not in boxes]
     if missing:
-        raise DataError(f"link '{missing[0]}' has no box for its point masses")
+        raise MissingArgument(f"link '{missing[0]}' has no box for its point masses", "boxes")
     rows, target = R, z
     if weight > 0:
         pi = robot.parameters if prior is None else checked(prior, (R.shape[1],), "prior", DataError)
@@ -146,7 +146,7 @@ def point_mass_fit(
     try:
         found, _ = optimize.nnls(reduced / size, target - basis @ (basis.T @ target), maxiter=100 * len(size))
     except RuntimeError as error:
-        raise DynidError(f"the point-mass fit was not solved: {error}") from None
+        raise DynidError(f"the point-mass fit was not solved: {error}", code="not_converged") from None
     amounts = found / size
     out = np.zeros(R.shape[1])
     out[free] = np.linalg.lstsq(rows[:, free], target - positive @ amounts, rcond=None)[0] if free else 0.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.feasibility.baselines.base_rows import base_fit, base_rows
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.queries import is_feasible, nearest_feasible
@@ -129,7 +129,9 @@ def reduce_until_feasible(
     (True, ())
     """
     if not 1 <= smallest <= base.count:
-        raise DataError(f"the smallest model must have 1 to {base.count} base parameters, got {smallest}")
+        raise InvalidValue(
+            f"the smallest model must have 1 to {base.count} base parameters, got {smallest}", "smallest"
+        )
     _, rows, target = base_rows(base, R, z)
     feasible = feasible_set(base.robot, constraints)
     kept, steps, removed = list(range(base.count)), list[ReductionStep](), ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidShape, InvalidType, NotFinite
 from dynid.feasibility.constraints import Signs
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -61,9 +61,9 @@ def checked_problem(robot: Robot, R: ArrayLike, z: ArrayLike) -> tuple[Array, Ar
     try:
         rows = np.asarray(R, dtype=float)
     except (TypeError, ValueError):
-        raise DataError("the rows of the problem are not numbers") from None
+        raise InvalidType("the rows of the problem are not numbers", "R") from None
     if rows.ndim != 2 or rows.shape[1] != count:
-        raise DataError(f"the rows for robot '{robot.name}' must have shape (k, {count}), got {rows.shape}")
+        raise InvalidShape(f"the rows for robot '{robot.name}' must have shape (k, {count}), got {rows.shape}", "R")
     if not np.all(np.isfinite(rows)):
-        raise DataError("the rows of the problem have values that are not finite")
+        raise NotFinite("the rows of the problem have values that are not finite", "R")
     return rows, checked(z, (len(rows),), f"targets of {len(rows)} rows", DataError)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue, UnknownName
 from dynid.robot.parts import checked
 
 __all__ = ["Rule", "RuleViolation", "rule_list", "sanity_rules", "violated_rules"]
@@ -79,7 +79,7 @@ def rule_list(slender: Axis | None = None) -> tuple[Rule, ...]:
     ]
     if slender is not None:
         if slender not in ("x", "y", "z"):
-            raise DataError(f"slender axis '{slender}' is unknown: use x, y or z")
+            raise UnknownName(f"slender axis '{slender}' is unknown: use x, y or z", "slender")
         own = _DIAGONAL["xyz".index(slender)]
         others = [i for i in _DIAGONAL if i != own]
         words = f"slender along {slender}: the other diagonal entries at least three times {_NAMES[own]}"
@@ -92,7 +92,7 @@ def tensor_entries(inertia: ArrayLike) -> Array:
     """Ixx, Ixy, Iyy, Ixz, Iyz, Izz (6,) of a tensor (3, 3)."""
     tensor = checked(inertia, (3, 3), "inertia", DataError)
     if not np.allclose(tensor, tensor.T, atol=1e-12, rtol=1e-9):
-        raise DataError("inertia must be symmetric")
+        raise InvalidValue("inertia must be symmetric", "inertia")
     return np.array([tensor[0, 0], tensor[0, 1], tensor[1, 1], tensor[0, 2], tensor[1, 2], tensor[2, 2]])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
-from dynid.errors import DataError
+from dynid.errors import DataError, NotApplicable
 from dynid.feasibility.baselines.result import body_columns, signed_columns
 from dynid.feasibility.constraints import Inertia, Notion, Signs
 from dynid.feasibility.sets import feasible_set
@@ -144,7 +144,9 @@ class _Search:
             rows = [self.row[c] for c in group if c in self.row]
             earlier = [c for c in base.dependent if c < group[0]]
             if np.any(base.matrix[np.ix_(rows, earlier)]):
-                raise DataError("the base parameters are not grouped towards the base: use left-to-right scanning")
+                raise NotApplicable(
+                    "the base parameters are not grouped towards the base: use left-to-right scanning", "base"
+                )
 
     def descend(self, g: int, beta: Array, free: Array) -> bool:
         """Choose the free parameters of groups 0 to g; beta is the remainder after the groups beyond g."""

@@ -24,7 +24,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import thread_count
-from dynid.errors import DataError
+from dynid.errors import DataError, NotApplicable, TooFew
 from dynid.feasibility.constraints import Constraints, Inertia, Signs, constraint_set
 from dynid.feasibility.metrics import METRICS, Metric
 from dynid.feasibility.sets import feasible_set
@@ -471,7 +471,7 @@ class _Comparison:
             parts.append(self._thinned(prepare(simulation.run(motion.name), settings)))
         simulated = np.vstack(parts)
         if simulated.shape != self.measured.shape:
-            raise DataError("a run is unevenly sampled; resample it to the controller's clock first")
+            raise NotApplicable("a run is unevenly sampled; resample it to the controller's clock first")
         return _Point(beta, simulations, self.measured - simulated)
 
     def around(self, point: _Point) -> list[_Point]:
@@ -497,7 +497,7 @@ class _Comparison:
         rows, channels = errors.shape
         freedom = rows - self.experiment.base.count / channels
         if freedom < 1:
-            raise DataError(f"{rows} samples are left for {self.experiment.base.count} base parameters; record longer")
+            raise TooFew(f"{rows} samples are left for {self.experiment.base.count} base parameters; record longer")
         least = 1e-12 * np.linalg.norm(self.measured, axis=0) / np.sqrt(rows)
         return np.maximum(np.linalg.norm(errors, axis=0) / np.sqrt(freedom), np.where(least > 0, least, 1.0))
 

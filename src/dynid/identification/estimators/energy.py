@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, named
 from dynid.identification.balance import Balance, check_balance, energy_balance, power_balance
 from dynid.identification.estimators.least_squares import joint_noise, wls
 from dynid.identification.estimators.options import MethodOptions, check_at_least_one
@@ -71,7 +71,7 @@ class EnergyOptions(MethodOptions):
     def __post_init__(self) -> None:
         check_at_least_one("iterations", self.iterations)
         if self.window is not None and not (np.ndim(self.window) == 0 and 0 < self.window < np.inf):
-            raise DataError(f"window must be a positive number of seconds, got {self.window!r:.40}")
+            raise InvalidValue(f"{named('window')} must be a positive number of seconds, got {self.window!r:.40}")
 
 
 def power(observation: Observation, options: PowerOptions | None = None) -> Solution:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DataError, DynidError, InvalidValue
 from dynid.feasibility.box import boxed_set, plausible_box, wall_notes, walls_of
 from dynid.feasibility.cone import SOLVERS
 from dynid.feasibility.constraints import Constraints, constraint_set
@@ -123,7 +123,9 @@ class FeasibleOptions(BodyOptions):
         constraint_set(self.constraints)
         check_choice("solver", self.solver, tuple(SOLVERS))
         if self.bootstrap < 0 or self.bootstrap == 1:
-            raise DataError(f"bootstrap must be 0 or a number of at least two draws, got {self.bootstrap}")
+            raise InvalidValue(
+                f"bootstrap must be 0 or a number of at least two draws, got {self.bootstrap}", "bootstrap"
+            )
 
 
 def check_prior_weight(weight: object, words: tuple[str, ...] = ("cv",)) -> None:
@@ -131,7 +133,7 @@ def check_prior_weight(weight: object, words: tuple[str, ...] = ("cv",)) -> None
     number = isinstance(weight, int | float) and not isinstance(weight, bool) and weight > 0
     if weight is not None and weight not in words and not number:
         other = "".join(f" or '{word}'" for word in words)
-        raise DataError(f"the weight of the prior must be positive{other}, got {weight!r:.40}")
+        raise InvalidValue(f"the weight of the prior must be positive{other}, got {weight!r:.40}", "weight")
 
 
 def allowed_excess(excess: float | None, base: BaseParameters) -> float:
@@ -144,7 +146,7 @@ def check_excess(excess: object) -> None:
     if excess is None:
         return
     if isinstance(excess, bool) or not isinstance(excess, int | float) or not excess >= 0:
-        raise DataError(f"excess must be a number that is not negative, got {excess!r:.40}")
+        raise InvalidValue(f"excess must be a number that is not negative, got {excess!r:.40}", "excess")
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,7 +439,7 @@ def _robust(
         beta = new
         if iteration > SCALE_ITERATIONS and (moved < _CONVERGED or rounding):
             return factor, scale, found, iteration
-    raise DynidError(f"the {loss} weights did not converge in {_ROBUST_ITERATIONS} iterations")
+    raise DynidError(f"the {loss} weights did not converge in {_ROBUST_ITERATIONS} iterations", code="not_converged")
 
 
 def _cross_validated(
@@ -457,5 +459,7 @@ def _cross_validated(
                 continue
             errors[i] += float(np.sum((held_out[:, :-1] @ beta - held_out[:, -1]) ** 2))
     if not np.any(np.isfinite(errors)):
-        raise DynidError("cross-validation found no weight of the prior with which all parts can be solved")
+        raise DynidError(
+            "cross-validation found no weight of the prior with which all parts can be solved", code="not_converged"
+        )
     return replace(wanted, weight=float(_WEIGHTS[int(np.argmin(errors))]))

@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import first_use, for_kernel
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue, NotApplicable
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.identification.estimators.closed_loop import aborted, friction_decay, starting_parameters, with_history
@@ -85,13 +85,13 @@ class EkfOptions(MethodOptions):
         check_iteration(self.start, self.tolerance, self.max_iterations)
         std, drift = (np.asarray(x, dtype=float) for x in (self.std, self.drift))
         if std.ndim < 2 and not np.all((std > 0) & np.isfinite(std)):
-            raise DataError("the standard deviations of the starting values must be positive")
+            raise InvalidValue("the standard deviations of the starting values must be positive", "std")
         if not np.all((drift >= 0) & np.isfinite(drift)):
-            raise DataError("drift needs one number that is not negative, or one per base parameter")
+            raise InvalidValue("drift needs one number that is not negative, or one per base parameter", "drift")
         check_positive("position_noise", self.position_noise)
         check_positive("torque_noise", self.torque_noise)
         if self.rate is not None and not self.rate > 0:
-            raise DataError(f"the rate of the filter must be positive, got {self.rate}")
+            raise InvalidValue(f"the rate of the filter must be positive, got {self.rate}", "rate")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,7 +110,7 @@ class UkfOptions(EkfOptions):
     def __post_init__(self) -> None:
         EkfOptions.__post_init__(self)
         if not 0 < self.alpha <= 1:
-            raise DataError(f"alpha of the sigma points lies in (0, 1], got {self.alpha}")
+            raise InvalidValue(f"alpha of the sigma points lies in (0, 1], got {self.alpha}", "alpha")
 
 
 def ekf(
@@ -138,10 +138,11 @@ def _passes(
     """Filter all runs again and again until the base parameters converge; alpha is 0 for the extended filter."""
     tolerance, max_iterations = options.tolerance, options.max_iterations
     if experiment.robot.loops:
-        raise DataError("Kalman filters are not available for robots with closed loops")
+        raise NotApplicable("Kalman filters are not available for robots with closed loops", "method")
     if experiment.robot.base != "fixed":
-        raise DataError(
-            f"the Kalman filters need a fixed base; that of robot '{experiment.robot.name}' is {experiment.robot.base}"
+        raise NotApplicable(
+            f"the Kalman filters need a fixed base; that of robot '{experiment.robot.name}' is {experiment.robot.base}",
+            "method",
         )
     base, rows = experiment.base, experiment.measured
     pi = starting_parameters(experiment, options.start)
@@ -305,7 +306,7 @@ def _root(base: BaseParameters, sizes: Array, std: ArrayLike) -> Array:
         try:
             return np.asarray(np.linalg.cholesky(covariance))
         except np.linalg.LinAlgError:
-            raise DataError("the starting covariance is not positive definite") from None
+            raise InvalidValue("the starting covariance is not positive definite", "std") from None
     if given.ndim:
         given = checked(given, (base.count,), "std", DataError)
     return fold((base.matrix * given * sizes).T).T.copy() if given.ndim == 0 else np.diag(given)
@@ -322,5 +323,7 @@ def _drift(given: ArrayLike, root: Array) -> Array:
     """Standard deviation of the random walk of each base parameter in one second (b,)."""
     share = np.asarray(given, dtype=float)
     if share.shape not in ((), (len(root),)):
-        raise DataError(f"drift needs one number that is not negative, or one per base parameter ({len(root)})")
+        raise InvalidValue(
+            f"drift needs one number that is not negative, or one per base parameter ({len(root)})", "drift"
+        )
     return np.asarray(share * np.sqrt(np.sum(root**2, axis=1)))

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidShape, InvalidValue, TooFew
 from dynid.identification.estimators.options import MethodOptions, check_at_least_one, check_choice
 from dynid.identification.estimators.solution import Outcome, Solution, solve_factor, with_rows
 from dynid.identification.observation import Block, Observation, WeightedRows, fold
@@ -99,7 +99,7 @@ def joint_noise(observation: Observation, beta: Array, freedom: Freedom = "colum
     empty = np.array(observation.rows) == 0
     short = np.flatnonzero((rows < 1) & ~empty)
     if short.size:
-        raise DataError(f"channel '{observation.base.channels[short[0]]}' has too few rows to estimate its noise")
+        raise TooFew(f"channel '{observation.base.channels[short[0]]}' has too few rows to estimate its noise")
     noise = observation.residual_norms(beta) / np.sqrt(np.maximum(rows, 1))
     return np.maximum(noise, noise_floor(observation))
 
@@ -132,7 +132,9 @@ class RidgeOptions(MethodOptions):
     def __post_init__(self) -> None:
         check_at_least_one("iterations", self.iterations)
         if np.ndim(self.std) < 2 and not np.all(np.asarray(self.std, dtype=float) > 0):
-            raise DataError("prior standard deviations must be positive: one number, or one per base parameter")
+            raise InvalidValue(
+                "prior standard deviations must be positive: one number, or one per base parameter", "prior_std"
+            )
 
 
 def ridge(observation: Observation, options: RidgeOptions | None = None) -> Solution:
@@ -141,7 +143,7 @@ def ridge(observation: Observation, options: RidgeOptions | None = None) -> Solu
     base = observation.base
     centre = base.values() if options.prior is None else np.asarray(options.prior, dtype=float)
     if centre.shape != (base.count,) or not np.all(np.isfinite(centre)):
-        raise DataError(f"the prior needs {base.count} finite base parameters, got shape {centre.shape}")
+        raise InvalidShape(f"the prior needs {base.count} finite base parameters, got shape {centre.shape}", "prior")
     root = _prior_whitening(base, centre, options.std)
     extra = np.column_stack([root, root @ centre])
     noise = rough_noise(observation)
@@ -163,15 +165,17 @@ def _prior_whitening(base: BaseParameters, centre: Array, std: ArrayLike) -> Arr
     d = np.asarray(std, dtype=float)
     if d.ndim == 2:
         if d.shape != (base.count, base.count):
-            raise DataError(f"the prior covariance needs shape {(base.count,) * 2}, got {d.shape}")
+            raise InvalidShape(f"the prior covariance needs shape {(base.count,) * 2}, got {d.shape}", "prior_std")
         try:
             return np.asarray(np.linalg.inv(np.linalg.cholesky(d)))
         except np.linalg.LinAlgError:
-            raise DataError("the prior covariance is not positive definite") from None
+            raise InvalidValue("the prior covariance is not positive definite", "prior_std") from None
     if d.ndim == 0:
         d = float(d) * typical_sizes(base, centre)
     if d.shape != (base.count,) or not np.all(d > 0):
-        raise DataError(f"prior standard deviations must be positive, one per base parameter ({base.count})")
+        raise InvalidValue(
+            f"prior standard deviations must be positive, one per base parameter ({base.count})", "prior_std"
+        )
     return np.diag(1.0 / d)
 
 
@@ -205,7 +209,9 @@ def tls(observation: Observation, options: TlsOptions | None = None) -> Solution
     _, singular, vt = np.linalg.svd(scaled)
     last = vt[-1]
     if abs(last[-1]) < 1e-12 or singular[-1] > 0.999 * singular[-2]:
-        raise DynidError("total least squares has no unique solution for these data; use wls")
+        raise DynidError(
+            "total least squares has no unique solution for these data; use wls", "method", code="not_identifiable"
+        )
     ratio = -last[:-1] / last[-1]
     beta = ratio * norms[-1] / norms[:-1]
     freedom = observation.total_rows - beta.size
@@ -309,7 +315,7 @@ def _joint_covariance(observation: Observation, beta: Array) -> tuple[Array, int
     parts = observation.reduced(Products(beta, n))
     total, used = np.sum([one for one, _ in parts], axis=0), sum(count for _, count in parts)
     if used <= n:
-        raise DataError("gls finds too few samples with a row in every channel; lower min_velocity")
+        raise TooFew("gls finds too few samples with a row in every channel; lower min_velocity", "min_velocity")
     return total / used + np.diag(noise_floor(observation) ** 2), used
 
 
@@ -369,7 +375,7 @@ class IrlsOptions(MethodOptions):
         check_choice("loss", self.loss, tuple(LOSSES))
         check_at_least_one("max_iterations", self.max_iterations)
         if not self.tolerance > 0:
-            raise DataError(f"tolerance must be positive, got {self.tolerance!r:.40}")
+            raise InvalidValue(f"tolerance must be positive, got {self.tolerance!r:.40}", "tolerance")
 
 
 def irls(observation: Observation, options: IrlsOptions | None = None) -> Solution:

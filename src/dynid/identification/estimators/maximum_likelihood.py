@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.functions import inverse_dynamics, mass_matrix
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, NotApplicable
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimators.closed_loop import starting_parameters, with_history
@@ -133,14 +133,14 @@ def check_positive(name: str, given: ArrayLike | None) -> None:
     """Raise a DataError if an option holds numbers that are not positive and finite."""
     value = np.asarray(1.0 if given is None else given, dtype=float)
     if not np.all((value > 0) & np.isfinite(value)):
-        raise DataError(f"{name} needs one positive number, or one per joint")
+        raise InvalidValue(f"{name} needs one positive number, or one per joint", name)
 
 
 def joint_values(given: ArrayLike, n: int, name: str) -> Array:
     """Positive numbers (n,) from one number for all joints or one per joint."""
     value = np.asarray(given, dtype=float)
     if value.shape not in ((), (n,)) or not np.all((value > 0) & np.isfinite(value)):
-        raise DataError(f"{name} needs one positive number, or one per joint ({n})")
+        raise InvalidValue(f"{name} needs one positive number, or one per joint ({n})", name)
     return np.broadcast_to(value, (n,)).copy()
 
 
@@ -196,9 +196,10 @@ class _Samples:
     def __init__(self, experiment: Experiment, std: Array) -> None:
         signals = experiment.signals
         if signals.measured_velocity or signals.measured_acceleration or signals.median:
-            raise DataError(
+            raise NotApplicable(
                 "method 'ml' needs velocities and accelerations that are derivatives of filtered positions: leave the "
-                "signal settings measured_velocity, measured_acceleration and median off"
+                "signal settings measured_velocity, measured_acceleration and median off",
+                "measured_velocity",
             )
         self.base, self.std = experiment.base, std
         self.channels = [experiment.robot.coordinates.index(c) for c in self.base.channels]

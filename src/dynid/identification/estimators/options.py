@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import InvalidValue, UnknownName, did_you_mean, named
 from dynid.feasibility.prior import KnownMasses, check_bodies, known_masses
 
 __all__ = [
@@ -68,26 +68,26 @@ def options_from(kind: type[Options], method: str, keywords: Mapping[str, Any]) 
     for name in keywords:
         if name not in known:
             listed = f"its options are {', '.join(known)}" if known else "it has no options"
-            raise DataError(f"method '{method}' has no option '{name}': {listed}{did_you_mean(name, known)}")
+            raise UnknownName(f"method '{method}' has no option '{name}': {listed}{did_you_mean(name, known)}", name)
     return kind(**keywords)
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise a DataError if an option is none of its choices."""
     if value not in choices:
-        raise DataError(f"{name} '{value}' is unknown: use {', '.join(choices[:-1])} or {choices[-1]}")
+        raise UnknownName(f"{name} '{value}' is unknown: use {', '.join(choices[:-1])} or {choices[-1]}", name)
 
 
 def check_at_least_one(name: str, value: object) -> None:
     """Raise a DataError unless an option is a whole number of at least one."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise DataError(f"{name} must be a whole number of at least one, got {value!r:.40}")
+        raise InvalidValue(f"{name} must be a whole number of at least one, got {value!r:.40}", name)
 
 
 def check_iteration(start: object, tolerance: float, max_iterations: int, starts: tuple[str, ...] = STARTS) -> None:
     """Raise a DataError if the options that all iterative methods share are wrong."""
     check_at_least_one("max_iterations", max_iterations)
     if not tolerance > 0:
-        raise DataError(f"tolerance must be positive, got {tolerance!r:.40}")
+        raise InvalidValue(f"tolerance must be positive, got {tolerance!r:.40}", "tolerance")
     if isinstance(start, str) and start not in starts:
-        raise DataError(f"start '{start}' is unknown: use {', '.join(starts)} or standard parameters (p,)")
+        raise UnknownName(f"{named('start')} '{start}' is unknown: use {', '.join(starts)} or standard parameters (p,)")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from dynid.errors import DataError, did_you_mean
+from dynid.errors import ConflictingArguments, InvalidType, NotApplicable, UnknownName, did_you_mean, named
 from dynid.identification.auto import AutoOptions
 from dynid.identification.estimators.closed_loop import (
     ClieOptions,
@@ -116,17 +116,19 @@ OPTIONS: dict[str, type[MethodOptions]] = {
 def check_method(method: str) -> None:
     """Raise a DataError if no method has this name."""
     if method not in OPTIONS:
-        raise DataError(f"method '{method}' is unknown: use {', '.join(OPTIONS)}{did_you_mean(method, OPTIONS)}")
+        raise UnknownName(
+            f"{named('method')} '{method}' is unknown: use {', '.join(OPTIONS)}{did_you_mean(method, OPTIONS)}"
+        )
 
 
 def check_factors_suffice(method: str, options: MethodOptions, why: str = "which are not kept") -> None:
     """Raise a DataError if a method reads the samples again, and say why it cannot."""
     if method in BALANCES:
-        raise DataError(f"method '{method}' needs the runs themselves, {why}; use ols, wls, tls or ridge")
+        raise NotApplicable(f"method '{method}' needs the runs themselves, {why}; use ols, wls, tls or ridge", "method")
     robust = isinstance(options, FeasibleOptions) and options.objective in LOSSES
     if method in ("irls", "gls") or robust:
         what = "a robust objective" if robust else f"method '{method}'"
-        raise DataError(f"{what} needs the samples again, {why}; use ols, wls, tls or ridge")
+        raise NotApplicable(f"{what} needs the samples again, {why}; use ols, wls, tls or ridge")
 
 
 def method_options(method: str, options: MethodOptions | None = None, **keywords: Any) -> MethodOptions:
@@ -140,7 +142,9 @@ def method_options(method: str, options: MethodOptions | None = None, **keywords
     if options is None:
         return options_from(kind, method, keywords)
     if type(options) is not kind:
-        raise DataError(f"method '{method}' takes {kind.__name__}, got {type(options).__name__}")
+        raise InvalidType(f"method '{method}' takes {kind.__name__}, got {type(options).__name__}", "options")
     if keywords:
-        raise DataError(f"give either options or keywords, got both options and '{next(iter(keywords))}'")
+        raise ConflictingArguments(
+            f"give either options or keywords, got both options and '{next(iter(keywords))}'", "options"
+        )
     return options

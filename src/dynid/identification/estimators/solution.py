@@ -205,7 +205,7 @@ def solve_factor(factor: Array, base: BaseParameters) -> tuple[Array, Array]:
     scaled = r / np.where(norms > 0, norms, 1.0)
     singular = np.linalg.svd(scaled, compute_uv=False)
     if r.shape[0] < r.shape[1] or singular[-1] <= _RANK * singular[0]:
-        raise DynidError(_not_excited(base, scaled))
+        raise DynidError(_not_excited(base, scaled), code="not_identifiable")
     q, t = scipy.linalg.qr(r, mode="economic")
     beta = scipy.linalg.solve_triangular(t, q.T @ z)
     inverse = scipy.linalg.solve_triangular(t, np.eye(len(t)))

@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError, DynidError
+from dynid.errors import DamagedFile, DynidError, Mismatch, WrongFormat
 from dynid.files import write_text
 from dynid.hypothesis import probability
 from dynid.identification.estimate_file import json_text, plain_data, read_json, stored_robot
@@ -357,7 +357,7 @@ def save_flexible(estimate: FlexibleEstimate, path: str | Path) -> None:
     elif path.suffix == ".toml":
         write_text(path, _toml(estimate))
     else:
-        raise DataError(f"flexible joints are written as .json or .toml, not '{path.name}'")
+        raise WrongFormat(f"flexible joints are written as .json or .toml, not '{path.name}'")
 
 
 def load_flexible(path: str | Path, robot: Robot | None = None) -> FlexibleEstimate:
@@ -381,17 +381,17 @@ def load_flexible(path: str | Path, robot: Robot | None = None) -> FlexibleEstim
     """
     data, where = read_json(path, "saved flexible joints"), f"'{path}'"
     if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
-        raise DataError(f"{where} has no saved flexible joints ('{_FORMAT}')")
+        raise WrongFormat(f"{where} has no saved flexible joints ('{_FORMAT}')")
     try:
         return _estimate(data, stored_robot(data["robot"], robot, where, "load_flexible"), where)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{where} is damaged: {type(error).__name__} {error}") from None
+        raise DamagedFile(f"{where} is damaged: {type(error).__name__} {error}") from None
 
 
 def _estimate(data: Mapping[str, Any], robot: Robot, where: str) -> FlexibleEstimate:
     model = FlexibleModel(robot, tuple(data["joints"]), data["link_friction"])
     if list(data["names"]) != [*model.base.names, *model.motor_names]:
-        raise DataError(f"{where} belongs to another robot: its base parameters differ")
+        raise Mismatch(f"{where} belongs to another robot: its base parameters differ")
     arrays = {name: np.array(data[name], dtype=float) for name in ("x", "covariance", "delays", "parameters", "noise")}
     found = FlexibleEstimate(
         model=model,
@@ -413,7 +413,9 @@ def _estimate(data: Mapping[str, Any], robot: Robot, where: str) -> FlexibleEsti
         **arrays,
     )
     if found.x.shape != (found.unknowns.size,) or found.covariance.shape != (found.x.size, found.x.size):
-        raise DynidError(f"{where} is damaged: {found.x.size} unknowns, {found.unknowns.size} expected")
+        raise DynidError(
+            f"{where} is damaged: {found.x.size} unknowns, {found.unknowns.size} expected", code="file_damaged"
+        )
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
 from dynid.identification.flexible.rows import (
     EncoderError,
@@ -103,7 +103,7 @@ def identify_flexible(
     """
     settings = signals or Signals()
     if sides not in ("auto", *Sides):
-        raise DataError(f"sides '{sides}' is unknown: use auto, both or motor")
+        raise UnknownName(f"sides '{sides}' is unknown: use auto, both or motor", "sides")
     measured = any(run.link_q is not None for run in recording.runs)
     if sides == Sides.MOTOR or (sides == "auto" and not measured):
         from dynid.identification.flexible.motor_side import identify_motor_side
@@ -123,7 +123,7 @@ def identify_flexible(
 def _known(errors: Sequence[str]) -> Sequence[str]:
     wrong = [e for e in errors if e not in tuple(EncoderError)]
     if wrong:
-        raise DataError(f"encoder error '{wrong[0]}' is unknown: use {', '.join(EncoderError)}")
+        raise UnknownName(f"encoder error '{wrong[0]}' is unknown: use {', '.join(EncoderError)}", "errors")
     return [e for e in EncoderError if e in errors]
 
 

@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import DataError, MissingData, NotIdentifiable
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
 from dynid.identification.flexible.rows import (
     FlexibleModel,
@@ -210,7 +210,7 @@ def identify_motor_side(
             raise no_torques(run)
     model = FlexibleModel(robot, tuple(joints or robot.coordinates), link_friction)
     if not any(name.startswith("Ia_") for name in model.motor_names):
-        raise DataError("motors without rotor inertia have no resonance: give the robot a rotor inertia")
+        raise MissingData("motors without rotor inertia have no resonance: give the robot a rotor inertia")
     bare = [replace(run, link_q=None) for run in recording.runs]
     motions = tuple(two_sided(robot, run, (), signals) for run in bare)
     whole = _Problem(model, motions, signals)
@@ -445,7 +445,7 @@ def _estimate(problem: _Problem, fitted: _Fitted) -> FlexibleEstimate:
 
     found = block_jackknife(stream, np.zeros(b + m + 2 * f), model.robot.n)
     if found is None:
-        raise DataError("the motion does not determine the stiffness of the joints from the motor side")
+        raise NotIdentifiable("the motion does not determine the stiffness of the joints from the motor side")
     covariance = root @ root.T * np.outer(found.ratio, found.ratio)
     u = Unknowns.of(model, 1, ())
     k, d = np.exp(point.k), np.exp(point.d)

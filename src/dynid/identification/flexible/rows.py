@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.functions import inverse_dynamics, mass_matrix, regressor
 from dynid.dynamics.kernels.deflection import spring_responses
-from dynid.errors import DataError, ModelError
+from dynid.errors import Infeasible, Mismatch, MissingData, ModelError, NotIdentifiable, UnknownName
 from dynid.identification.loads import no_torques
 from dynid.identification.row_stream import Segment, segments, touched_columns
 from dynid.parameters.base import BaseParameters, base_parameters
@@ -100,13 +100,24 @@ class FlexibleModel:
 
     def __post_init__(self) -> None:
         if self.robot.base != "fixed" or self.robot.loops:
-            raise ModelError(f"flexible joints need a fixed base and no closed loops; see robot '{self.robot.name}'")
+            raise ModelError(
+                f"flexible joints need a fixed base and no closed loops; see robot '{self.robot.name}'",
+                code="not_applicable",
+            )
         unknown = [joint for joint in self.joints if joint not in self.robot.coordinates]
         if unknown:
-            raise ModelError(f"no joint named '{unknown[0]}', the joints are {', '.join(self.robot.coordinates)}")
+            raise ModelError(
+                f"no joint named '{unknown[0]}', the joints are {', '.join(self.robot.coordinates)}",
+                "joints",
+                code="unknown_name",
+            )
         object.__setattr__(self, "joints", tuple(name for name in self.robot.coordinates if name in self.joints))
         if "off" in parse_friction(self.link_friction):
-            raise ModelError("an offset of the link side is that of the two encoders: leave it out of link_friction")
+            raise ModelError(
+                "an offset of the link side is that of the two encoders: leave it out of link_friction",
+                "link_friction",
+                code="not_applicable",
+            )
 
     @cached_property
     def flexible(self) -> NDArray[np.intp]:
@@ -208,12 +219,12 @@ def link_encoders(robot: Robot, recording: Recording, joints: Sequence[str] | No
     """
     for run in recording.runs:
         if run.q.shape[1] != robot.n:
-            raise DataError(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
+            raise Mismatch(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
         if run.torque is None:
             raise no_torques(run)
     unknown = [name for name in joints or () if name not in robot.coordinates]
     if unknown:
-        raise DataError(f"no joint named '{unknown[0]}', the joints are {', '.join(robot.coordinates)}")
+        raise UnknownName(f"no joint named '{unknown[0]}', the joints are {', '.join(robot.coordinates)}", "joints")
     found = []
     for i, name in enumerate(robot.coordinates):
         if joints is not None and name not in joints:
@@ -223,9 +234,9 @@ def link_encoders(robot: Robot, recording: Recording, joints: Sequence[str] | No
             _check_encoder(recording.runs, i, name)
             found.append(name)
         elif joints is not None or len(missing) < len(recording.runs):
-            raise DataError(f"run '{missing[0].name}': the link encoder of '{name}' is missing")
+            raise MissingData(f"the link encoder of '{name}' is missing", where=f"run '{missing[0].name}'")
     if not found:
-        raise DataError(
+        raise MissingData(
             "no joint has a link encoder (signal link_q): stiffness can only be identified from the motor side"
         )
     return tuple(found)
@@ -237,10 +248,10 @@ def _check_encoder(runs: Sequence[Run], i: int, name: str) -> None:
     motors = [run.q[:, i] for run in runs]
     moved = max(float(np.ptp(x)) for x in motors)
     if max(float(np.ptp(x)) for x in links) <= _CONSTANT * moved:
-        raise DataError(f"the link encoder of '{name}' is constant while its motor moves: leave the joint out")
+        raise MissingData(f"the link encoder of '{name}' is constant while its motor moves: leave the joint out")
     bent = np.concatenate([motor - link for motor, link in zip(motors, links, strict=True)])
     if np.ptp(bent) <= 1e-9 * moved:
-        raise DataError(f"both encoders of '{name}' are identical: there is no elasticity to see")
+        raise NotIdentifiable(f"both encoders of '{name}' are identical: there is no elasticity to see")
 
 
 def two_sided(robot: Robot, run: Run, joints: Sequence[str], signals: Signals) -> TwoSided:
@@ -373,7 +384,7 @@ def _newmark(mass: Array, k: Array, h: float) -> float:
     """The accurate parameter of Newmark's method if it is stable for mass matrices (N, spring, spring)."""
     values, turns = np.linalg.eigh(mass)
     if values.min() <= 0:
-        raise DataError("the mass matrix of the links is not positive definite")
+        raise Infeasible("the mass matrix of the links is not positive definite")
     scaled = np.sqrt(k)[:, None] * turns / np.sqrt(values)[:, None, :]
     fastest = float(np.linalg.norm(scaled, ord=2, axis=(1, 2)).max())
     return _ACCURATE if (fastest * h) ** 2 < _LARGEST_STEP else _STABLE

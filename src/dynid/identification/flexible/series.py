@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import MissingData, NotApplicable, NotIdentifiable
 from dynid.identification.flexible.rows import FlexibleModel, TwoSided, link_encoders, padded_segments, two_sided
 from dynid.identification.jackknife import block_jackknife
 from dynid.recording.recording import Recording, Run
@@ -81,13 +81,13 @@ class SeriesSprings:
 
     def _link_run(self, model: FlexibleModel, values: Array, run: Run) -> Run:
         if run.link_q is None or run.torque is None:
-            raise DataError(f"run '{run.name}' needs torques and link positions")
+            raise MissingData(f"run '{run.name}' needs torques and link positions")
         motion = prepare(
             Run(run.t, run.q, name=run.name),
             replace(self.signals, trim=0.0, measured_velocity=False, measured_acceleration=False),
         )
         if len(motion.t) != len(run.t):
-            raise DataError(f"run '{run.name}' has an uneven clock: resample it first")
+            raise NotApplicable(f"run '{run.name}' has an uneven clock: resample it first")
         torque = run.torque - model.motor_rows(motion.q, motion.v, motion.a) @ values
         q = np.where(np.isnan(run.link_q), run.q, run.link_q)
         return replace(run, q=q, v=None, a=None, torque=torque, link_q=None)
@@ -185,7 +185,7 @@ def _fit(
 
     ratio = block_jackknife(stream, x, 1)
     if rank < W.shape[1] or ratio is None or not x[0] > 0:
-        raise DataError(f"the motion does not show the spring of '{joint}': load it and move it faster")
+        raise NotIdentifiable(f"the motion does not show the spring of '{joint}': load it and move it faster")
     covariance = np.asarray(noise**2 * (inverse @ inverse.T) * np.outer(ratio.ratio, ratio.ratio), dtype=float)
 
     def over_compliance(k: int) -> tuple[float, float]:

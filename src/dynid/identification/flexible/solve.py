@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotIdentifiable
 from dynid.feasibility.fit import fit
 from dynid.feasibility.prior import consistent_prior
 from dynid.feasibility.sets import feasible_set
@@ -197,7 +197,9 @@ def motor_stiffness(rows: FlexibleRows, parts: Sequence[Rows], k: int) -> float:
     torques = [np.column_stack([p.motors, np.ones(len(p.y)), p.y]) for p in parts if p.channel == i]
     table, bent = np.vstack(torques), np.concatenate([p.y for p in parts if p.spring == k])
     if not len(table):
-        raise DataError(f"'{rows.model.robot.coordinates[i]}' does not move faster than min_velocity in any run")
+        raise NotIdentifiable(
+            f"'{rows.model.robot.coordinates[i]}' does not move faster than min_velocity in any run", "min_velocity"
+        )
     W = np.column_stack([table[:, :-1], bent])
     W = W[:, np.any(W, axis=0)]
     scale = np.linalg.norm(W, axis=0)
@@ -221,7 +223,7 @@ def _covariance(
     root = np.linalg.pinv(stacked[:, :-1] / scale, rcond=_RANK) / scale[:, None]
     found = block_jackknife(stream, x, channels)
     if found is None:
-        raise DataError(
+        raise NotIdentifiable(
             "the motion does not determine all parameters of the flexible joints: move all joints, in several postures"
         )
     return root @ root.T * np.outer(found.ratio, found.ratio), float(found.blocks - 1)

@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
-from dynid.errors import DataError
+from dynid.errors import MissingData, TooFew, UnknownName
 from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
 from dynid.identification.flexible.rows import FlexibleRows, SpringMotion, TwoSided, advanced, spring_motion, two_sided
 from dynid.identification.loads import no_torques
@@ -123,7 +123,7 @@ def validate_flexible(estimate: FlexibleEstimate, recording: Recording) -> Flexi
     encoders = all(run.link_q is not None for run in recording.runs)
     both = estimate.sides is Sides.BOTH
     if both and not encoders:
-        raise DataError("the joints were identified with link encoders: the recording for validation has none")
+        raise MissingData("the joints were identified with link encoders: the recording for validation has none")
     motions, bent = [], []
     for run in recording.runs:
         if run.torque is None:
@@ -268,13 +268,13 @@ def frequency_response(recording: Recording, joint: str) -> FrequencyResponse:
         If the joint is unknown, a run has no torques or all runs are too short.
     """
     if joint not in recording.joints:
-        raise DataError(f"no joint named '{joint}', the joints are {', '.join(recording.joints)}")
+        raise UnknownName(f"no joint named '{joint}', the joints are {', '.join(recording.joints)}", "joint")
     i = recording.joints.index(joint)
     spectra: list[tuple[Array, Array, Array]] = []
     frequency = np.zeros(0)
     for run in recording.runs:
         if run.torque is None:
-            raise DataError(f"run '{run.name}' has no torques")
+            raise MissingData(f"run '{run.name}' has no torques")
         even, rate = uniform(run, Signals())
         samples = int(_SEGMENT * rate)
         if len(even) < 2 * samples or even.torque is None:
@@ -288,7 +288,7 @@ def frequency_response(recording: Recording, joint: str) -> FrequencyResponse:
             frequency = f
             spectra.append((cross, input_power, output_power))
     if not spectra:
-        raise DataError(f"a frequency response needs a run of at least {2 * _SEGMENT:g} s")
+        raise TooFew(f"a frequency response needs a run of at least {2 * _SEGMENT:g} s")
     cross, power, out = (np.mean([s[k] for s in spectra], axis=0) for k in range(3))
     gain = cross / np.maximum(power, 1e-300)
     coherence = np.abs(cross) ** 2 / np.maximum(power * out, 1e-300)

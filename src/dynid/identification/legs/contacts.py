@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.frames import base_placement, frame_jacobian, placement_in_base
 from dynid.dynamics.functions import regressor
-from dynid.errors import DataError, DynidError, ModelError
+from dynid.errors import (
+    Duplicate,
+    DynidError,
+    InvalidValue,
+    MissingArgument,
+    ModelError,
+    NotApplicable,
+    UnknownName,
+    keyword,
+)
 from dynid.markup import html_table
 from dynid.parameters.base import BaseParameters, random_states, structure_of
 from dynid.robot.model import Robot
@@ -89,12 +98,12 @@ class Contact:
 
     def __post_init__(self) -> None:
         if self.kind not in list(ContactKind):
-            raise DataError(f"contact '{self.frame}' is '{self.kind}': use {', '.join(ContactKind)}")
+            raise UnknownName(f"contact '{self.frame}' is '{self.kind}': use {', '.join(ContactKind)}", "kind")
         object.__setattr__(self, "kind", ContactKind(self.kind))
         if self.radius < 0 or (self.radius > 0 and self.kind is not ContactKind.POINT):
-            raise DataError(f"contact '{self.frame}': only a point has a radius, and it is not negative")
+            raise InvalidValue(f"contact '{self.frame}': only a point has a radius, and it is not negative", "radius")
         if self.axis not in (0, 1, 2):
-            raise DataError(f"contact '{self.frame}': the axis of a line is 0, 1 or 2, got {self.axis}")
+            raise InvalidValue(f"contact '{self.frame}': the axis of a line is 0, 1 or 2, got {self.axis}", "axis")
 
     @property
     def rows(self) -> int:
@@ -105,20 +114,24 @@ class Contact:
 def as_contacts(robot: Robot, feet: Sequence[Contact | str]) -> tuple[Contact, ...]:
     """Contacts from frames or contacts, each known to the robot and named once."""
     if isinstance(feet, str) or not feet:
-        raise DataError("feet is a list of frames or contacts, and at least one is needed")
+        raise MissingArgument("feet is a list of frames or contacts, and at least one is needed", "feet")
     out = tuple(foot if isinstance(foot, Contact) else Contact(frame=foot) for foot in feet)
     known = [x.name for x in robot.links] + [x.name for x in robot.frames]
     for contact in out:
         if contact.frame not in known:
             raise ModelError(
-                f"robot '{robot.name}' has no link or frame '{contact.frame}' for a foot, known: {', '.join(known)}"
+                f"robot '{robot.name}' has no link or frame '{contact.frame}' for a foot, known: {', '.join(known)}",
+                "frame",
+                code="unknown_name",
             )
     names = [contact.frame for contact in out]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise DataError(f"foot '{twice}' is named twice")
+        raise Duplicate(f"foot '{twice}' is named twice", "feet")
     if robot.base != "floating":
-        raise DataError(f"robot '{robot.name}' has a {robot.base} base; legs need a floating one: base='floating'")
+        raise NotApplicable(
+            f"robot '{robot.name}' has a {robot.base} base; legs need a floating one: {keyword('base', 'floating')}"
+        )
     return out
 
 
@@ -146,7 +159,7 @@ def up_in_frame(robot: Robot, q: Array, frame: str) -> Array:
     gravity = np.asarray(robot.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
     if size == 0.0:
-        raise DataError(f"robot '{robot.name}' has no gravity, so no direction is up")
+        raise NotApplicable(f"robot '{robot.name}' has no gravity, so no direction is up")
     turned = base_placement(robot, q)[:, :3, :3] @ placement_in_base(robot, q, frame)[:, :3, :3]
     return np.asarray(np.einsum("nji,j->ni", turned, -gravity / size))
 
@@ -160,9 +173,10 @@ def check_rank(robot: Robot, q: Array, contacts: Sequence[Contact]) -> None:
     rank = int(np.median(np.count_nonzero(singular > _RANK * singular[:, :1], axis=1)))
     if rank < full or rows > robot.nv:
         names = ", ".join(contact.frame for contact in contacts)
-        raise DataError(
+        raise InvalidValue(
             f"the contact Jacobian of {names} has rank {rank} instead of {rows}: two of these feet are at one place, "
-            "their kind transmits more than their legs can move, or a leg is straight"
+            "their kind transmits more than their legs can move, or a leg is straight",
+            "feet",
         )
 
 
@@ -298,7 +312,10 @@ def legs_base_parameters(
         if len(block):
             factor = scipy.linalg.qr(np.vstack([factor, block]), mode="r")[0][:p]
     if not len(factor):
-        raise DynidError(f"nothing of '{robot.name}' is identifiable: its feet never determine the motion of its base")
+        raise DynidError(
+            f"nothing of '{robot.name}' is identifiable: its feet never determine the motion of its base",
+            code="not_identifiable",
+        )
     return structure_of(robot, factor, tuple(mode_name(mode) for mode in modes))
 
 
@@ -444,7 +461,7 @@ def legs_table(
     on = as_contacts(robot, feet)
     chosen = usual_gaits(robot, on) if gaits is None else tuple(gaits)
     if not chosen:
-        raise DataError("no gait is given")
+        raise MissingArgument("no gait is given", "gait")
     total = total_mass_row(robot)
     counts = np.zeros((len(chosen), len(sensors)), dtype=int)
     mass = np.zeros(counts.shape, dtype=bool)

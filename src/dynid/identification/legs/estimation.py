@@ -11,7 +11,14 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import DataError
+from dynid.errors import (
+    ConflictingArguments,
+    MissingArgument,
+    MissingData,
+    NotApplicable,
+    UnknownName,
+    named,
+)
 from dynid.feasibility.constraints import Mass
 from dynid.feasibility.prior import known_masses
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
@@ -99,13 +106,15 @@ def identify_legs(
     """
     started, given = time.perf_counter(), known_masses(robot, mass)
     if method not in ("wls", "feasible"):
-        raise DataError(f"method '{method}' is unknown for legs: use feasible or wls")
+        raise UnknownName(f"{named('method')} '{method}' is unknown for legs: use feasible or wls")
     if method == "wls" and (mass is not None or options):
-        raise DataError("mass and constraints are for method 'feasible', not for 'wls'")
+        raise ConflictingArguments("mass and constraints are for method 'feasible', not for 'wls'", "method")
     contacts = as_contacts(robot, feet)
     settings = signals or LEG_SIGNALS
     if settings.torque_cutoff != "same" or settings.decimate != ():
-        raise DataError("legs need torques with the low-pass of the positions, and rows that are not decimated")
+        raise NotApplicable(
+            "legs need torques with the low-pass of the positions, and rows that are not decimated", "signals"
+        )
     runs = prepare_legs(
         robot, recording, contacts, imu=imu, signals=settings, foot_std=foot_std, every=every, foot_forces=foot_forces
     )
@@ -298,7 +307,7 @@ def identify_trunk_payload(
         settings = unloaded.estimate.signals
     else:
         if feet is None:
-            raise DataError("feet are needed beside a robot; an estimate knows its own")
+            raise MissingArgument("feet are needed beside a robot; an estimate knows its own", "feet")
         robot, contacts, settings = unloaded, as_contacts(unloaded, feet), LEG_SIGNALS
     runs = prepare_legs(robot, recording, contacts, imu=imu, signals=settings, foot_std=foot_std, every=None)
     base = _trunk_alone(robot, contacts)
@@ -313,7 +322,9 @@ def identify_trunk_payload(
         covariance = covariance + _of_unloaded(unloaded)
     mass = float(solution.beta[0])
     if mass <= 0:
-        raise DataError(f"the difference to the robot without payload has the mass {mass:.3g} kg: there is no payload")
+        raise MissingData(
+            f"the difference to the robot without payload has the mass {mass:.3g} kg: there is no payload"
+        )
     center = solution.beta[1:4] / mass
     slopes = np.hstack([-center[:, None] / mass, np.eye(3) / mass])
     std = np.sqrt(np.maximum(np.diag(covariance), white**2))

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import run as run_kernel
 from dynid.dynamics.batch import thread_count
 from dynid.dynamics.functions import mass_matrix, regressor
-from dynid.errors import DataError
+from dynid.errors import TooFew
 from dynid.identification.legs.contacts import Contact, check_rank, contact_jacobian, mode_name
 from dynid.identification.legs.runs import LegNoise, LegRun, drive_indices, in_mode, used_modes
 from dynid.identification.loads import measured
@@ -184,7 +184,7 @@ def observe_legs(
             if keep:
                 blocks += [_without_bias(x, gains[-1], _first(runs, number)) for x in held]
     if sum(counts) <= base.count:
-        raise DataError(f"{sum(counts)} rows are left for {base.count} base parameters; record longer")
+        raise TooFew(f"{sum(counts)} rows are left for {base.count} base parameters; record longer")
 
     def again() -> Iterator[Block]:
         for number, run in enumerate(runs):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import DataError
+from dynid.errors import NotIdentifiable
 from dynid.feasibility.constraints import link_scales
 from dynid.identification.estimate import Estimate
 from dynid.identification.legs.contacts import Contact, shows, total_mass_row
@@ -120,7 +120,7 @@ class LegsEstimate:
         row = total_mass_row(self.robot)
         base = self.estimate.base
         if not shows(base, row):
-            raise DataError("the total mass is not identifiable: every foot stands all the time")
+            raise NotIdentifiable("the total mass is not identifiable: every foot stands all the time")
         weights = np.linalg.lstsq(base.matrix.T, row, rcond=None)[0]
         variance = float(weights @ self.estimate.covariance @ weights)
         return float(weights @ self.estimate.beta), float(np.sqrt(max(variance, 0.0)))

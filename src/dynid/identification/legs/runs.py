@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dynid.dynamics.batch import first_use
 from dynid.dynamics.frames import frame_jacobian, placement_in_base
 from dynid.dynamics.functions import inverse_dynamics, regressor
-from dynid.errors import DataError
+from dynid.errors import Mismatch, MissingData, NotIdentifiable, UnknownName
 from dynid.identification.legs.contacts import Contact, contact_jacobian
 from dynid.recording.base_motion import BaseMotion, base_from_imu
 from dynid.recording.recording import PARTS, Recording, Run
@@ -92,11 +92,13 @@ class LegBase:
 def check_imu(run: Run) -> Array:
     """The signal of the inertial unit; a DataError if there is none, or if one of its axes is missing."""
     if run.imu is None:
-        raise DataError(f"run '{run.name}' has no inertial unit: give imu (N, 6), specific force and angular velocity")
+        raise MissingData(
+            f"run '{run.name}' has no inertial unit: give imu (N, 6), specific force and angular velocity", "imu"
+        )
     dead = np.flatnonzero(np.ptp(run.imu, axis=0) == 0.0)
     if dead.size:
         axis = PARTS["imu"][dead[0]]
-        raise DataError(f"run '{run.name}': axis {axis} of the inertial unit is constant, so it is missing")
+        raise MissingData(f"axis {axis} of the inertial unit is constant, so it is missing", where=f"run '{run.name}'")
     return run.imu
 
 
@@ -137,8 +139,9 @@ def base_from_legs(
     """
     signal = check_imu(run)
     if not any(mask.any() for mask in standing.values()):
-        raise DataError(
-            f"run '{run.name}': no foot stands at any sample, so the bias of the inertial unit is not observable"
+        raise NotIdentifiable(
+            "no foot stands at any sample, so the bias of the inertial unit is not observable",
+            where=f"run '{run.name}'",
         )
     rate = 1.0 / run.step
     mount = placement_in_base(robot, np.zeros((1, robot.nq)), imu or robot.links[0].name)[0]
@@ -265,9 +268,10 @@ def _check_slips(run: Run, standing: Mapping[str, Mask], slips: Mapping[str, Mas
         return
     worst = max(shares, key=lambda foot: shares[foot])
     first, last = longest_stretch(slips[worst])
-    raise DataError(
-        f"run '{run.name}': foot '{worst}' slips at {int(slips[worst].sum())} of {int(standing[worst].sum())} samples "
-        f"of its stance, longest from sample {first} to {last}, and no other foot is at rest either"
+    raise NotIdentifiable(
+        f"foot '{worst}' slips at {int(slips[worst].sum())} of {int(standing[worst].sum())} samples "
+        f"of its stance, longest from sample {first} to {last}, and no other foot is at rest either",
+        where=f"run '{run.name}'",
     )
 
 
@@ -350,7 +354,7 @@ def vertical_forces(robot: Robot, run: Run, feet: Sequence[Contact], *, imu: str
     """
     signal = check_imu(run)
     if run.torque is None:
-        raise DataError(f"run '{run.name}' has no torques")
+        raise MissingData(f"run '{run.name}' has no torques")
     rate = 1.0 / run.step
     cutoff = min(_CUTOFF, 0.4 * rate)
     q = lowpass(run.q, cutoff, rate)
@@ -405,7 +409,9 @@ def contact_schedule(robot: Robot, run: Run, feet: Sequence[Contact], *, imu: st
     names = [foot.frame for foot in feet]
     unknown = next((name for name in run.contacts if name not in names), None)
     if unknown is not None:
-        raise DataError(f"run '{run.name}' has a contact of '{unknown}', which is none of the feet {', '.join(names)}")
+        raise UnknownName(
+            f"run '{run.name}' has a contact of '{unknown}', which is none of the feet {', '.join(names)}"
+        )
     force = vertical_forces(robot, run, feet, imu=imu)
     weight = float(np.mean(np.maximum(force, 0.0).sum(axis=1)))
     share = force / max(weight, 1e-9)
@@ -426,7 +432,7 @@ def contact_schedule(robot: Robot, run: Run, feet: Sequence[Contact], *, imu: st
             touching[foot] = touching[foot] | told
             standing[foot] = stands & told
     if weight <= 0.0 or not any(mask.any() for mask in standing.values()):
-        raise DataError(f"run '{run.name}': no foot stands at any sample: {', '.join(names)}")
+        raise MissingData(f"no foot stands at any sample: {', '.join(names)}", where=f"run '{run.name}'")
     named = {foot: probability[:, k] for k, foot in enumerate(names)}
     return Schedule(named, touching, standing, contradicted)
 
@@ -519,13 +525,13 @@ def _prepared(
     foot_forces: bool,
 ) -> LegRun:
     if run.torque is None:
-        raise DataError(f"run '{run.name}' has no torques")
+        raise MissingData(f"run '{run.name}' has no torques")
     if run.q.shape[1] != robot.n:
-        raise DataError(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
+        raise Mismatch(f"the recording has {run.q.shape[1]} joints, robot '{robot.name}' has {robot.n}")
     if foot_forces:
         missing = next((foot.frame for foot in feet if foot.frame not in run.wrenches), None)
         if missing is not None:
-            raise DataError(f"run '{run.name}' has no wrench of foot '{missing}', which foot_forces needs")
+            raise MissingData(f"run '{run.name}' has no wrench of foot '{missing}', which foot_forces needs")
     else:
         run = replace(run, wrenches={}, sensors={})
     even, rate = uniform(run, signals)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.frames import frame_jacobian, frame_placement, placement_in_base
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.errors import DataError
+from dynid.errors import DataError, Infeasible, NotApplicable, TooFew
 from dynid.identification.legs.contacts import Contact, ContactKind, as_contacts, contact_jacobian
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
@@ -85,7 +85,7 @@ def standing_run(
     """
     contacts = as_contacts(robot, feet)
     if duration < _LIFT * len(contacts):
-        raise DataError(f"{len(contacts)} feet need at least {_LIFT * len(contacts):g} s, got {duration:g} s")
+        raise TooFew(f"{len(contacts)} feet need at least {_LIFT * len(contacts):g} s, got {duration:g} s", "duration")
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, duration, 1.0 / rate)
     sway = _waves(t, rng, _SWAY, _BAND)
@@ -151,7 +151,9 @@ def _placed(robot: Robot, pose: Array, q: Array, contact: Contact) -> Array:
     own = _own_joints(robot, contact)
     whole = contact.kind is ContactKind.SURFACE
     if len(own) != (6 if whole else 3):
-        raise DataError(f"foot '{contact.frame}' has {len(own)} joints, a {contact.kind} contact at rest needs 3 or 6")
+        raise NotApplicable(
+            f"foot '{contact.frame}' has {len(own)} joints, a {contact.kind} contact at rest needs 3 or 6", "feet"
+        )
     home = np.concatenate([np.zeros(6), [1.0], q[0]])
     target = frame_placement(robot, home, contact.frame)
     rotation = scipy.spatial.transform.Rotation
@@ -169,7 +171,7 @@ def _placed(robot: Robot, pose: Array, q: Array, contact: Contact) -> Array:
         out[:, own] += np.linalg.solve(jacobian, error[..., None])[..., 0].clip(-0.3, 0.3)
         if np.abs(error).max() < _REACHED:
             return out
-    raise DataError(f"the leg of '{contact.frame}' cannot hold its foot at rest from this posture")
+    raise Infeasible(f"the leg of '{contact.frame}' cannot hold its foot at rest from this posture")
 
 
 def _unit(robot: Robot, pose: Array, v: Array, a: Array, imu: str | None) -> Array:
