@@ -264,7 +264,8 @@ def _log(run: Run, rate: float, model: Robot | None, feedforward: Feedforward) -
     if feedforward != "none":
         if model is None:
             raise MissingArgument(
-                f"{keyword('feedforward', feedforward)} needs the robot model of the controller: give {keyword('model')}"
+                f"{keyword('feedforward', feedforward)} needs the robot model of the controller: "
+                f"give {keyword('model')}"
             )
         law = static(rate, np.zeros((model.n, 4))).with_feedforward(feedforward, model)
         u = u - law.torques_ahead(run.reference, v_ref, derivative(v_ref, rate))
