@@ -2,6 +2,14 @@
 
 The derivatives of the velocities after a step solve a linear system with the matrix of the step at its solution, for
 all columns at once. Columns are directions of the parameters, then the initial positions, then the initial velocities.
+
+With the step g = M (v1 - v0)/h + ... of `actuated_step`, qm = q + e h vm, vm = (1 - e) v0 + e v1 and the torque u:
+
+    L T.v1 = by_u T.u - Dq T.q - Y T.v - dg/dtheta,    L = M/h + e Dv + e^2 h Dq + slopes of dry friction,
+    Y = -M/h + (1 - e) (Dv + e h Dq) + slopes of dry friction by the velocity at the start.
+
+Source: own derivation, the implicit function theorem for one step; dg/dtheta of a body is its Newton-Euler torque with
+the change of its parameters (see `regressor`).
 """
 
 from typing import NamedTuple

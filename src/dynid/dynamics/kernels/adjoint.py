@@ -3,6 +3,16 @@
 sum(G * Y) is the power of every supporting twist S on the wrench of a body whose inertial parameters are the entries of
 G in that row. Its gradient has two parts: through the twists expressed in the body (dS_j/dq_i = -S_i x S_j for i at or
 beyond j), summed along the chain, and through the motion of the body, propagated back from the tips to the base.
+
+With the pairing <G, Y> = sum of G_jc Y_jc = sum over bodies b and supporting twists S_j of S_j . F_b(pi = G_j), and its
+gradients gV_b and gA_b by the motion of body b and of all bodies beyond, the recursion V_b = V_p + J v, A_b = A_p + J a
++ V_p x J v is run backwards:
+
+    da = J . gA_b,    gV_b <- gV_b + (J v) x* gA_b,    dv = J . (gV_b - V_b x* gA_b),
+    dq = gq_j - J . (A_p x* gA_b + V_p x* gV_b),    gA_p <- gA_p + gA_b,    gV_p <- gV_p + gV_b.
+
+Source: own derivation, which differentiates the Newton-Euler recursion in reverse (Griewank and Walther, Evaluating
+Derivatives, 2008) in base coordinates, where the derivative of a twist by a joint before it is a cross product.
 """
 
 import numpy as np

@@ -4,6 +4,14 @@ Per loop, only the joints between its two frames and their common ancestor move 
 rows of all loops form J (row, tree coordinate). J_p, the columns of the passive joints, has full column rank, but may
 have more rows than columns: two of the three rows of a planar linkage are enough. All systems are solved by least
 squares through J_p = Q R (Gram-Schmidt, done twice).
+
+With the gaps phi(q) of all loops, J = dphi/dq = [J_p J_n] over passive and independent joints:
+
+    phi(q) = 0,    N = -J_p^+ J_n,    v_p = N v_n,    a_p = N a_n - J_p^+ (dJ/dt) v.
+
+Sources: Wehage and Haug, Generalized Coordinate Partitioning for Dimension Reduction in Analysis of Constrained Dynamic
+Systems (1982); Featherstone, Rigid Body Dynamics Algorithms (2008), chapter 8. The passive joints follow as in Allgower
+and Georg, Numerical Continuation Methods (1990): a step along the tangent, corrected by Newton's method.
 """
 
 from typing import NamedTuple

@@ -6,6 +6,13 @@ accelerometer. Yaw and position do not occur, so nothing drifts:
     u' = f - b + g - (w - c) x u,    g' = -(w - c) x g,    0 = u + (w - c) x r + d
 
 with specific force f, angular velocity w, and position r and relative velocity d of a foot at rest.
+
+Prediction by Heun's method with P <- F P F' + Q, F = 1 + h A + (h A)^2 / 2; update by scalar rows H, gain P H' / (H P
+H' + variance). Backwards, with G = P_k F' P_k+1^-1 of the prediction P_k+1: x_k <- x_k + G (x_k+1 - prediction of it).
+
+Sources: Rauch, Tung and Striebel, Maximum Likelihood Estimates of Linear Dynamic Systems (1965), for the smoother;
+Bloesch and others, State Estimation for Legged Robots: Consistent Fusion of Leg Kinematics and IMU (2012), for feet at
+rest as measurements. The state in base axes without position and heading is our own choice.
 """
 
 import numpy as np

@@ -1,4 +1,12 @@
-"""Motion of springs between motors that move as measured and links of a known mass matrix."""
+"""Motion of springs between motors that move as measured and links of a known mass matrix.
+
+Newmark's method with gamma = 1/2:
+
+    v_n = v_n-1 + h (a_n-1 + a_n) / 2,    x_n = x_n-1 + h v_n-1 + h^2 ((1/2 - beta) a_n-1 + beta a_n)
+    (M + d h / 2 + beta k h^2) a_n = load - d (v_n-1 + h a_n-1 / 2) - k (x_n-1 + h v_n-1 + (1/2 - beta) h^2 a_n-1).
+
+Source: Newmark, A Method of Computation for Structural Dynamics (1959).
+"""
 
 from typing import Any
 

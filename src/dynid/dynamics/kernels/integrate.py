@@ -1,4 +1,17 @@
-"""Integration under constant torques: explicit Runge-Kutta, or Euler steps implicit in friction and elasticity."""
+"""Integration under constant torques: explicit Runge-Kutta, or Euler steps implicit in friction and elasticity.
+
+With x = (q, v), x' = f(x) and torques tau held over the span:
+
+    explicit:    K_s = f(x + h sum of a_sr K_r),    x1 = x + h sum of b_s K_s,    error = h sum of e_s K_s
+    implicit:    (M + h D + h^2 K) (v1 - v) = h (tau - bias - h K v) - sum of d_t p_t,    q1 = q + h v1
+
+with viscous friction D, springs K and the impulses p_t of `friction_steps`. The next step of the adaptive method is 0.9
+h error^(-1/5), where the error is relative to the tolerances.
+
+Sources: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (1993), section II.4, for steps and
+error; Moreau, Unilateral Contact and Dry Friction in Finite Freedom Dynamics (1988), for Euler steps with impulses of
+friction; Hairer, Lubich and Wanner, Geometric Numerical Integration (2006), for symplectic Euler steps.
+"""
 
 from math import sqrt, tanh
 from typing import NamedTuple

@@ -2,6 +2,15 @@
 
 The order is (parameters, positions, velocities) with covariance S S', S lower triangular. Parameters are constant in a
 prediction, so that only the 2 n rows of the state need a new triangle.
+
+With x = (beta, q, v), P = S S' and the gain k = P H' / (H P H' + variance) of a scalar measurement y = H x:
+
+    x <- x + k (y - H x),    P <- (1 - k H) P,    prediction    P <- F P F' + Q
+
+where F comes from derivatives (`extended_filter`) or from sigma points (`unscented_filter`).
+
+Sources: Carlson, Fast Triangular Formulation of the Square Root Filter (1973), for the update of S; Julier, The Scaled
+Unscented Transformation (2002), for the sigma points. The triangular prediction with constant parameters is our own.
 """
 
 from math import hypot, sqrt

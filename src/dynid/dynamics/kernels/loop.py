@@ -1,4 +1,16 @@
-"""Closed loop: measure, compute the command, saturate, hold the torque for one control period."""
+"""Closed loop: measure, compute the command, saturate, hold the torque for one control period.
+
+Per joint and tick, with the measured state (q, v) and the inputs in = (q_ref, v_ref, q, v):
+
+    u = C x + D in,    x <- A x + B in,    command = u + feed                                  without a model
+    command = ID(q, v, a_ref + u) + feed                                                       computed torque
+    command = ID(q, v, u) + feed                                                               linearisation
+    command = ID(q, v, a_ref) + u + feed                                                       augmented
+    command = ID(q, 0, 0) + u + feed, with drive torques at v for compensation                 gravity, compensation
+
+Sources: Astrom and Wittenmark, Computer-Controlled Systems (1997), for the sampled law and the held torque; Siciliano,
+Sciavicco, Villani and Oriolo, Robotics: Modelling, Planning and Control (2009), chapter 8, for laws with a model.
+"""
 
 from typing import NamedTuple
 

@@ -1,6 +1,13 @@
 """Mass matrix by composite inertias.
 
 Composite inertias are plain sums in base coordinates; a body's ten numbers are moved there once.
+
+Composite-rigid-body algorithm: with the inertia C_j of all bodies beyond joint j,
+
+    C_p <- C_p + C_b,    M_ij = M_ji = J_i . C_j J_j for i supporting j,    M_ij = 0 for joints on different branches.
+
+Sources: Walker and Orin, Efficient Dynamic Computer Simulation of Robotic Mechanisms (1982); Featherstone, Rigid Body
+Dynamics Algorithms (2008), chapter 6.
 """
 
 import numpy as np

@@ -1,4 +1,15 @@
-"""Rows of the equations of motion without contact forces, whitened, sample by sample."""
+"""Rows of the equations of motion without contact forces, whitened, sample by sample.
+
+With contact Jacobian J_c and contact forces f, the rows Y pi = tau + J_c' f lose the forces on the null space N of J_c:
+
+    N' Y pi = N' tau,    A = N' (S S + M D D M') N = L L',    out = L^-1 N' Y
+
+with diagonal matrices S and D of the standard deviations of torques and accelerations. N are the last columns of Q in
+J_c' = Q R, by Householder reflections.
+
+Sources: Mistry, Buchli and Schaal, Inverse Dynamics Control of Floating Base Systems Using Orthogonal Decomposition
+(2010), for the projection; Golub and Van Loan, Matrix Computations (4th edition 2013), chapter 5, for the reflections.
+"""
 
 from math import sqrt
 

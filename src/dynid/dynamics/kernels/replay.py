@@ -7,6 +7,14 @@ steep that it stops the shaft within a step.
 
 The loops of a linkage close in the middle of the step, where its torques and its mass matrix are projected on the
 independent joints.
+
+    q_m = q + h v / 2,    (M(q_m) + h D / 2) (v1 - v) = h (tau - bias(q_m, v_m)) - sum d_t p_t,    q1 = q_m + h v1 / 2
+
+with the rigid torques of the bias at the velocity v_m = v + h a / 2 for the acceleration a of the step before, the
+torques of its drives at v, viscous friction D and the impulses p_t of `friction_steps`.
+
+Sources: Moreau, Unilateral Contact and Dry Friction in Finite Freedom Dynamics (1988), for the rule with positions at
+the middle of a step; Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008).
 """
 
 from math import cos, sin, sqrt

@@ -1,6 +1,13 @@
 """Compiled steps of a stream: filtered regressor rows of each sample, and their rotation into triangular factors.
 
 No array is created here. What a step needs lies in the arrays of `Stream` and `Factors`, made once.
+
+The rows [W y] of a sample pass one low-pass H each, which keeps H W pi = H y, and are rotated in with forgetting:
+
+    R'R <- fade^2 R'R + [W y]'[W y],    weight <- fade^2 weight + 1.
+
+Sources: Khalil and Dombre, Modeling, Identification and Control of Robots (2002), for one filter on both sides of the
+equation; Haykin, Adaptive Filter Theory (2002), chapter on square-root adaptive filters, for the factor.
 """
 
 from math import sqrt
