@@ -13,8 +13,8 @@ long as the error of that simulation decreases.
 
 With the positions q_s(t; x, x0_s) simulated in segment s from x0_s, and the weights 1 / sigma of the joints:
 
-    argmin sum over s of |(q - q_s(x, x0_s)) / sigma|^2 + |(x - guess) / std|^2 over x and all x0_s,
-    x <- x + argmin |e - S d|^2 + damping |diag(|S_i|) d|^2,    corrected: q_s + (q_s of short steps - q_s)
+    argmin sum over s of |(q - q_s(x, x0_s)) / sigma|^2 + |precision x|^2 over x and all x0_s,
+    x <- x + argmin |e - S d|^2 + damping |diag(|S_i|) d|^2,    exact q_s = q_s(h) + (q_s(h / 4) - q_s(h)) / (1 - 1 / 4)
 
 where QR of the columns of x0_s leaves the rows of x alone.
 

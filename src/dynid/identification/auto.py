@@ -5,13 +5,14 @@ All drive terms with a physical meaning are in the model, with a prior in physic
 Nothing is chosen by dropping a term; Stribeck friction enters at the velocity with the largest marginal likelihood,
 where that is far larger than without.
 
-With the rows [Z y] whitened by noise and scales (see `posterior`), a law with columns C has the marginal likelihood
+With the rows [W y] in units of the noise, what all other terms leave of them, and the prior of a law of unit scale, its
+columns C have the marginal likelihood
 
     log p = -log det T - |rest|^2 / 2,    T'T = 1 + C'C,    rest what T leaves of y,
 
 and enters where it exceeds that without it by a factor of 1000 for every law tried. The estimate then is
 
-    argmin |Z (pi - pi_0) - y|^2 + |u(pi)|^2    subject to the cones of the feasible set and the box.
+    argmin |W K pi - y|^2 + |u(pi)|^2    subject to the cones of the feasible set and the box.
 
 Sources: MacKay, Bayesian Interpolation (1992), for the evidence of models and of the scales of their priors; Wensing,
 Kim and Slotine (2018), for the most probable parameters under linear matrix inequalities. Nothing is selected by

@@ -19,7 +19,9 @@ With the rows R = W K [R_g s_g] in units of the noise, T'T = R'R + 1 and u = T^-
 
     s_g^2 <- (sum of s_g^2 E[u^2] over the directions of the kind + weight start^2) / (their number + weight),
     noise_j^2 <- |e_j|^2 / (n_j (1 - fitted_j / worth_j)),
-    E[u^2] = u^2 + diag((T'T)^-1),    fitted_j = share_j tr(W_j C W_j') / noise_j^2.
+    E[u^2] = u^2 + diag((T'T)^-1),    fitted_j = share_j tr(W_j C W_j') / noise_j^2
+
+where terms that are not negative have the moment above zero in place of E[u^2].
 
 Sources: MacKay, Bayesian Interpolation (1992), and Tipping, Sparse Bayesian Learning and the Relevance Vector Machine
 (2001), for scales by marginal likelihood; Dempster, Laird and Rubin (1977), for expectation maximisation; Lee, Wensing

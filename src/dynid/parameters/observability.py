@@ -9,7 +9,9 @@ A-invariant subspace that contains x, which linear algebra gives without samplin
 A change d of the inertia of a body, with all bodies beyond it, has no effect through its joint with screw s if, for the
 motions w, the kinetic functionals k and the gravity g that can occur before it,
 
-    s' I(d) s = 0,    s' I(d) w = 0,    k (dA/dq) d = 0,    g . (m s + h x s) part of d = 0.
+    s' I(d) s = 0,    s' I(d) w = 0,    k' G d = 0,    g . (m s_v + s_w x h) = 0
+
+with the rate G of the inertial parameters in the frame of the parent, and m and h of the change d.
 
 Source: Wensing, Niemeyer and Slotine, A Geometric Characterization of Observability in Inertial Parameter
 Identification (2024); rotor inertias, offsets and friction on any shaft are our own addition.

@@ -1,6 +1,6 @@
 """Zero-phase filters as second-order sections, derivatives, and decimation in stages.
 
-    low-pass: |H(f)|^2 = 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)) forward and backward together
+    low-pass: gain(f) = 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)), forward and backward together
     central5: x' = (x_-2 - 8 x_-1 + 8 x_1 - x_2) rate / 12,    fourier: X'(f) = 2 pi i f X(f)
 
 Sources: Savitzky and Golay, Smoothing and Differentiation of Data by Simplified Least Squares Procedures (1964);

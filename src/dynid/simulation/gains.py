@@ -5,7 +5,7 @@
 with the natural frequency sqrt(kp / M) and the damping ratio d; the second formula is that of kp alone in the
 numerator.
 
-Source: Franklin, Powell and Emami-Naeini, Feedback Control of Dynamic Systems (2010), for the bandwidth of second order.
+Source: Franklin, Powell and Emami-Naeini, Feedback Control of Dynamic Systems (2010), for the second order.
 """
 
 from __future__ import annotations

@@ -204,6 +204,7 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
             if law.continuous:
                 read_commands(law, commands, clock, begin + k, 0.5, g.command)
             for _ in range(clock.parts):
+                # Velocities at the end of the step, then their derivatives by its own matrix, then the positions.
                 code = solve_step(plant, law, aimed, clock, wanted or keeps, m, g, d, D)
                 if code != DONE:
                     break

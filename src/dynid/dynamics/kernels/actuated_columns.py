@@ -141,6 +141,7 @@ def differentiate(plant, law, changes, clock, one, m, g, d, D, T):
         for j in range(n):
             d.L[i, j] = d.K[i, j]
             T.Y[i, j] = -D.M[i, j] / h + (1.0 - e) * (D.Dv[i, j] + e * h * D.Dq[i, j])
+    # The matrix of the step at its solution: K and the slopes of dry friction.
     add_dry(plant.drives, law.slope, d, m.v1[0], d.change, d.L)
     add_start_slopes(plant.drives, plant.values, d, m.v[0], m.v1[0], T.Y)
     if not lu(d.L):

@@ -196,6 +196,7 @@ def solve_step(plant, law, aimed, clock, sensitive, m, g, d, D):
                 s -= d.K[i, j] * m.v1[0, j]
             d.r[i] = s
             d.x[i] = m.v1[0, i]
+        # Newton step: the smooth part linearised at v1, dry friction as it is.
         if not solve_dry(plant.drives, law.slope, d, d.x):
             return DIVERGED
         size = scale = 0.0

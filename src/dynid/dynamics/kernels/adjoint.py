@@ -78,6 +78,7 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
             for i in range(6):
                 gV[b, i] = gA[b, i] = 0.0
             continue
+        # Bodies one by one: G in the row of a joint is a body whose wrench the twist of that joint works on.
         wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(R, P, V, A, b)
         swx = swy = swz = sax = say = saz = sdx = sdy = sdz = 0.0  # summed gradients of w, a, d
         px = py = pz = lx = ly = lz = 0.0  # summed S x* f along the chain
@@ -117,6 +118,7 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
         gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5] = wrench_to_base(
             R, P, b, sdx, sdy, sdz, sax, say, saz
         )
+    # Reverse of the outward pass: from the tips, each joint takes its part and hands the rest to its parent.
     for j in range(joints - 1, -1, -1):
         b, p = j + 1, tree.parent[j]
         col = first + tree.coordinate[j]

@@ -151,6 +151,7 @@ def _fill(tree, closure, w):
         if kind == EQUALITY:
             _fill_equality(closure, loop, w)
             continue
+        # Rows of a loop: the gap between its frames, and the velocity of both points per joint, s + w x p.
         ax, ay, az = _frame_point(closure, f, w.R, w.P)
         bx, by, bz = _frame_point(closure, f + 1, w.R, w.P)
         dx, dy, dz = ax - bx, ay - by, az - bz
@@ -236,6 +237,7 @@ def _solve(w, y, x):
 def _newton(tree, closure, w):
     """Close the loops over the passive joints of w.q, which starts close to an assembled posture."""
     p = closure.passive.shape[0]
+    # Newton's method over the passive joints: q_p <- q_p - J_p^+ phi(q).
     for _ in range(_STEPS):
         _fill(tree, closure, w)
         if not _factor(w):
@@ -264,6 +266,7 @@ def _tangent(tree, closure, w, keep):
     if not apart <= closure.apart:
         return BROKEN
     for j in range(closure.independent.shape[0]):
+        # Column j of N = -J_p^+ J_n; a joint outside of all loops moves no passive one.
         moves = False
         for r in range(w.C.shape[1]):
             moves = moves or w.C[j, r] != 0.0
@@ -311,6 +314,7 @@ def _follow(tree, closure, q, k, w):
             longest = max(longest, abs(s))
             w.tangent[i] = w.old[0, closure.passive[i]] + s
             w.q[0, closure.passive[i]] = w.tangent[i]
+        # Corrector, after the predictor along the tangent.
         result = _newton(tree, closure, w)
         bend = 0.0
         for i in range(p):
@@ -415,6 +419,7 @@ def assemble_one(tree, closure, q, v, a, w, last, full_q, full_v, full_a):
         full_q[0, i] = w.q[0, i]
     moved(closure, w.N, v, 0, full_v)
     moved(closure, w.N, a, 0, full_a)
+    # The part of a_p = N a_n - J_p^+ (dJ/dt) v that velocities alone make.
     _drift(tree, closure, full_v, 0, w)
     _solve(w, w.rest, w.x)
     for i in range(closure.passive.shape[0]):

@@ -88,6 +88,7 @@ def smooth_base(
             for i in range(3):
                 A[i, 3 + i] += 1.0
                 A[i, 9 + i] -= 1.0
+            # Prediction by Heun's method, which uses the measurements at both ends.
             _rate(x, f[k - 1], w[k - 1], k1)
             for i in range(_SIZE):
                 trial[i] = x[i] + (step_s * k1[i] if i < 6 else 0.0)
@@ -131,6 +132,7 @@ def smooth_base(
                 _update(x, P, H, -(x[i] + turning + relative[k, c, i]), foot_std * foot_std, gain)
         states[k], variances[k] = x, P
     for k in range(samples - 2, -1, -1):
+        # Backward pass of Rauch, Tung and Striebel with the gain P_k F' P_k+1^-1.
         G = np.linalg.solve(P_before[k + 1], F_all[k + 1] @ variances[k]).T
         states[k] += G @ (states[k + 1] - before[k + 1])
         variances[k] += G @ (variances[k + 1] - P_before[k + 1]) @ np.ascontiguousarray(G.T)

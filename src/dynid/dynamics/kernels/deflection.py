@@ -35,6 +35,7 @@ def spring_responses(S: Any, load: Any, k: Any, d: Any, beta: float, h: float, x
             for j in range(c):
                 vp = v[n - 1, i, j] + 0.5 * h * a[n - 1, i, j]
                 xp = x[n - 1, i, j] + h * v[n - 1, i, j] + (0.5 - beta) * h * h * a[n - 1, i, j]
+                # Predictor with the acceleration before, corrected below by the one that balances the forces.
                 x[n, i, j], v[n, i, j] = xp, vp
                 rest[i, j] = load[n, i, j] - d[n, i] * vp - k[i] * xp
         for i in range(f):

@@ -176,6 +176,7 @@ def _implicit(tree, inertia, drives, values, h, w):
     ):
         return False
     shafts = shafts_of(tree, drives)
+    # M + h D + h^2 K: viscous friction and springs with the velocity and the position at the end.
     add_damping(shafts, values, 0, h, w)
     if not factor(w.M):
         return False
@@ -184,6 +185,7 @@ def _implicit(tree, inertia, drives, values, h, w):
     substitute(w.M, w.acc[0])
     for i in range(n):
         w.v1[0, i] = w.v[0, i] + h * w.acc[0, i]
+    # Impulses of dry friction, one shaft after the other (projected Gauss-Seidel), from those of the step before.
     repeat_impulses(shafts, 0, w)
     for _ in range(_SWEEPS):
         change = 0.0
@@ -249,6 +251,7 @@ def hold(tree, inertia, drives, values, method, span, w):
             for i in range(n):
                 w.first[i] = w.acc[0, i] if method.implicit else w.KV[0, i]
         if adaptive:
+            # A step of fifth order with an error of one tolerance: h error^(-1/5), a tenth shorter to be accepted.
             error = _error(method, h, w) if fine else np.inf
             if not error <= 1.0:
                 known, broken = (1 if fine else known), broken or not fine

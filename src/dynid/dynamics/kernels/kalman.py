@@ -65,6 +65,7 @@ def _correct(mean, S, row, value, variance, e):
     for i in range(S.shape[0]):
         e[i] = 0.0
     for j in range(row, -1, -1):
+        # One column of S after the other: the variance of the innovation grows from that of the measurement.
         f = S[row, j]
         before = total
         total += f * f
@@ -188,6 +189,7 @@ def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, 
             a[k, i] = (mean[b + n + i] - before[n + i]) / span
         q[1 + i, i] += _DIFFERENCE
         v[1 + n + i, i] += _DIFFERENCE
+    # Slopes K and D of the inverse dynamics, by differences about the middle of the step.
     inverse_dynamics(tree, inertia, q, v, a, 0, rows, tau)
     drive_torques(tree, drives, values, q, v, a, 0, rows, tau)
     Y, M = np.zeros((1, n, model.offset.shape[0])), np.zeros((1, n, n))
@@ -266,6 +268,7 @@ def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean,
     weight = sqrt(2.0 - model.alpha**2)
     for i in range(2 * n):
         wide[i, 3 * n + points] = weight * shift[i]
+        # Mean and square root of the transform: columns a, c and the shift s, weighted to sum up to the covariance.
         mean[b + i] = centre[i] + shift[i]
         for j in range(b):
             S[b + i, j] = cross[i, j]

@@ -150,6 +150,7 @@ def _deliver(sensing, bounds, push, k, w, state):
         w.tau[0, i] = 0.0
     for i in range(state.seen.shape[1]):
         state.queue[k % slots, i] = state.command[0, i]
+        # A command acts after the delay; until the first one does, the oldest is held.
         due = state.queue[(k - sensing.delay) % slots, i] if k >= sensing.delay else state.queue[0, i]
         w.acc[0, i] = min(max(due, -bounds.torque[i]), bounds.torque[i])
         w.tau[0, sensing.motor[i]] += w.acc[0, i]

@@ -99,6 +99,7 @@ def rigid_mass(tree, J, C, M):
         M[i, 0], M[i, 1], M[i, 2], M[i, 3], M[i, 4], M[i, 5] = fx, fy, fz, nx, ny, nz
     for j in range(tree.parent.shape[0]):
         g, col = tree.ratio[j], first + tree.coordinate[j]
+        # Force that moves all bodies beyond joint j with its unit acceleration; it loads every joint before.
         fx, fy, fz, nx, ny, nz = momentum(C, j + 1, J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5])
         fx, fy, fz, nx, ny, nz = g * fx, g * fy, g * fz, g * nx, g * ny, g * nz
         if first:

@@ -65,6 +65,7 @@ def project(jacobian, columns, mass, torque_std, acceleration_std, start, stop, 
             for c in range(p):
                 rows[i, first + c] = columns[k, i, c]
         for c in range(r):
+            # Householder QR of J_c': below the first r rows, Q' is N', and all columns are turned along.
             whole, rest = 0.0, 0.0
             for i in range(nv):
                 x = rows[i, c] * rows[i, c]
@@ -79,6 +80,7 @@ def project(jacobian, columns, mass, torque_std, acceleration_std, start, stop, 
             for i in range(c, nv):
                 size += direction[i] * direction[i]
             _reflect(rows, c, direction, size, sums)
+        # Covariance of the projected noise, N' (S S + M D D M') N, and its Cholesky factor L.
         largest = 0.0
         for i in range(m):
             for j in range(i + 1):
@@ -97,6 +99,7 @@ def project(jacobian, columns, mass, torque_std, acceleration_std, start, stop, 
                 else:
                     L[i, j] = total / L[j, j]
         for i in range(m):
+            # Whitened rows L^-1 N' Y by forward substitution.
             row = out[k, i]
             for c in range(p):
                 row[c] = rows[r + i, first + c]

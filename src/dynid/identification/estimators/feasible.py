@@ -1,6 +1,6 @@
 """Least squares over physically consistent robots only: masses positive, inertias of a real mass distribution.
 
-With the factor [R z] of the weighted rows over the standard parameters pi, beta = K pi:
+With the factor [R z] of the weighted rows [W y] over the base parameters beta = K pi:
 
     pi = argmin |R K pi - z|^2 / 2 + weight distance(pi, prior)    subject to cones of pi,
 
