@@ -10,6 +10,17 @@ steps of moderate length are fast, but good encoders show the difference. In the
 steep friction. Else the runs are simulated with steep friction
 and shorter steps, extrapolated to steps of zero, and the fit goes on with the difference added (deferred correction) as
 long as the error of that simulation decreases.
+
+With the positions q_s(t; x, x0_s) simulated in segment s from x0_s, and the weights 1 / sigma of the joints:
+
+    argmin sum over s of |(q - q_s(x, x0_s)) / sigma|^2 + |precision x|^2 over x and all x0_s,
+    x <- x + argmin |e - S d|^2 + damping |diag(|S_i|) d|^2,    exact q_s = q_s(h) + (q_s(h / 4) - q_s(h)) / (1 - 1 / 4)
+
+where QR of the columns of x0_s leaves the rows of x alone.
+
+Sources: Bock, Recent Advances in Parameter Identification Techniques for ODE (1983), for segments with unknown initial
+states; Marquardt (1963), for the damping; Stetter, The Defect Correction Principle and Discretization Methods (1978),
+for the correction of the steps. The growth of the segments is our own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The law by which an actuator turns a position command into torque, as simulators have it."""
+"""The law by which an actuator turns a position command into torque, as simulators have it.
+
+The equations stand in `ActuatorLaw`: a PD law with a dead zone and a delay, and the torque-velocity line of a motor.
+
+Source: Spong, Hutchinson and Vidyasagar, Robot Modeling and Control (2006), chapter on independent joint control, for
+back electromotive force and PD control; Todorov, Convex and Analytically-Invertible Dynamics with Contacts and
+Constraints (2014), for soft friction.
+"""
 
 from __future__ import annotations
 

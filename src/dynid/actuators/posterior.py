@@ -1,4 +1,9 @@
-"""Draws from the distribution of identified actuators, for training with randomized models."""
+"""Draws from the distribution of identified actuators, for training with randomized models.
+
+    x = estimate + V sqrt(L) n, with covariance V L V' and n ~ N(0, 1);    value exp(change / value) if value > 2 std
+
+Source: MacKay, Information Theory, Inference, and Learning Algorithms (2003), chapter 27 (Laplace's method).
+"""
 
 from __future__ import annotations
 

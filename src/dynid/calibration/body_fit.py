@@ -1,4 +1,10 @@
-"""Inertial parameters of one body from whitened rows R p = z: free, feasible, a point mass, or a known centre."""
+"""Inertial parameters of one body from whitened rows R p = z: free, feasible, a point mass, or a known centre.
+
+    argmin |R p - z|^2 over p: any p, those with a positive definite pseudo-inertia, or p = m (1, c, |c|^2 1 - c c')
+
+Sources: Atkeson, An and Hollerbach, Estimation of Inertial Parameters of Manipulator Loads and Links (1986), for loads;
+Wensing, Kim and Slotine (2018), for the cone.
+"""
 
 from __future__ import annotations
 

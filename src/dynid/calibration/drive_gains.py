@@ -1,4 +1,9 @@
-"""Drive gains in N m/A per joint, from runs with and without a known payload."""
+"""Drive gains in N m/A per joint, from runs with and without a known payload.
+
+    g_j i_j = W_j beta without the payload,    g_j i_j = W_j (beta + K_L p) with it, p known in part
+
+Source: Gautier and Briot, Global Identification of Joint Drive Gains and Dynamic Parameters of Robots (2014).
+"""
 
 from __future__ import annotations
 

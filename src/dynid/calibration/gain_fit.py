@@ -3,6 +3,15 @@
 Three estimators of the same system, which agree without noise. "wls" regresses torques on currents: errors of the
 currents bias the gains towards zero. "tls" assumes errors in every column. "output" predicts the currents, where the
 errors are: it is nonlinear and has no such bias.
+
+With torques g_j i of joint j, the arm W beta, the unknown load W P p and the known load W k:
+
+    wls      argmin |S (W beta + W P p + W k - g i)|^2 over beta, p and g
+    tls      the smallest singular vector of [W, W P, -i, W k], scaled by its last entry
+    output   argmin |(W beta + W P p + W k) / g - i|^2 / noise^2 over g, with the best beta and p for each g
+
+Source: Gautier and Briot, Global Identification of Joint Drive Gains and Dynamic Parameters of Robots (2014), for known
+loads and for tls; "output", with the errors in the currents, is our own.
 """
 
 from __future__ import annotations

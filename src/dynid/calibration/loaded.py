@@ -3,6 +3,11 @@
 A body fixed to a link adds its ten inertial parameters p to those of the link. The base parameters of the loaded arm
 are beta + K_L p, where K_L are the columns of the base matrix that belong to the link. Rows of both runs form one
 linear system, in which the load adds ten columns to the rows of the loaded run.
+
+    [W_1, 0, 0] (beta, f, p) = y_1,    [W_2, W_2 K_f, W_2 K_L] (beta, f, p) = y_2
+
+Source: Khalil, Gautier and Lemoine, Identification of the Payload Inertial Parameters of Industrial Manipulators
+(2007).
 """
 
 from __future__ import annotations

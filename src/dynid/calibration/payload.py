@@ -1,4 +1,17 @@
-"""Payload identification: mass, centre of mass and inertia of a tool, from runs with and without it or a known arm."""
+"""Payload identification: mass, centre of mass and inertia of a tool, from runs with and without it or a known arm.
+
+With the same arm in both recordings, K_L the base parameters of a body that is fixed to the link, and its p:
+
+    y_before = W_1 beta + e_1,    y_after = W_2 (beta + K_L p) + e_2,    p = argmin |e_1|^2 + |e_2|^2 over beta and p
+
+or with a known arm, beta ~ N(b, C). What the masses by joint scatter beyond their noise becomes part of the standard
+deviation.
+
+Sources: Atkeson, An and Hollerbach (1986), for loads from joint torques; Khalil, Gautier and Lemoine, Identification of
+the Payload Inertial Parameters of Industrial Manipulators (2007), for motion with and without a payload; DerSimonian
+and Laird, Meta-Analysis in Clinical Trials (1986), for `random_scatter`; Birge, The Calculation of Errors by the Method
+of Least Squares (1932), for the ratio of scatter to noise.
+"""
 
 from __future__ import annotations
 

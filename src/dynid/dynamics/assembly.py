@@ -1,4 +1,11 @@
-"""Assembly of robots with closed loops: positions, velocities and accelerations of all joints of the tree."""
+"""Assembly of robots with closed loops: positions, velocities and accelerations of all joints of the tree.
+
+    phi(q_tree) = 0,    v_tree = N v,    a_tree = N a + (dN/dt) v,    torque = N' torque_tree
+
+Sources: Featherstone, Rigid Body Dynamics Algorithms (2008), chapter 8 (closed-loop systems); Wehage and Haug,
+Generalized Coordinate Partitioning for Dimension Reduction in Analysis of Constrained Dynamic Systems (1982). The
+kernel is `dynid.dynamics.kernels.assembly`.
+"""
 
 from __future__ import annotations
 

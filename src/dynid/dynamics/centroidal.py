@@ -1,4 +1,11 @@
-"""Mass, centre of mass and momentum of the whole robot, in the world frame."""
+"""Mass, centre of mass and momentum of the whole robot, in the world frame.
+
+With the momentum h_0 = (p, k) at the base origin, the base rows of M(q) v for the robot on a floating base,
+
+    p = m e x c of a rotation about an axis e,    k about the centre = k - c x p,    about the world R k + r x R p.
+
+Source: Orin, Goswami and Lee, Centroidal Dynamics of a Humanoid Robot (2013).
+"""
 
 from __future__ import annotations
 

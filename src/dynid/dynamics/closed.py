@@ -2,6 +2,10 @@
 
 With N = d(tree)/d(coordinates): torque = N' torque_tree, M = N' M_tree N, and the tree accelerates by N a + (dN/dt) v.
 Every function has the signature and the meaning of the function of the same name in `dynid.dynamics`.
+
+The Coriolis matrix is N' (M_tree dN/dt + C_tree N).
+
+Source: Featherstone, Rigid Body Dynamics Algorithms (2008), chapter 8 (closed-loop systems).
 """
 
 from __future__ import annotations

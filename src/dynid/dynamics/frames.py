@@ -1,4 +1,11 @@
-"""Placements and Jacobians of links and named frames."""
+"""Placements and Jacobians of links and named frames.
+
+With the twists J_j = (s, w) at the base origin of the joints that carry the frame with origin p:
+
+    column of joint j = (s + w x p, w),    drift = sum over j of d/dt J_j v_j = V_p x J_j v_j, moved to the origin p.
+
+Source: Siciliano, Sciavicco, Villani and Oriolo, Robotics: Modelling, Planning and Control (2009), chapter 3.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,12 @@ derivative in a. A single sample may be given without the first axis; the result
 Torques are in N m for revolute joints and in N for prismatic joints. The channels are those of `Robot.channels`: with a
 floating or instrumented base, six rows of the base wrench come first (N and N m). Of a robot with closed loops, q, v, a
 and the torques are those of the independent joints.
+
+    torque = M(q) a + C(q, v) v + g(q) + drives(q, v, a) = Y(q, v, a) pi,    T = v' M v / 2,    g = dU/dq
+
+Sources: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 5 and 6; Khalil and Dombre, Modeling,
+Identification and Control of Robots (2002), for the form that is linear in pi. Each kernel names the source of its
+algorithm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Exact gradients of functions of the regressor, and a numerical check of gradients."""
+"""Exact gradients of functions of the regressor, and a numerical check of gradients.
+
+    df/dx = sum of df/dY_ij dY_ij/dx,    check: (f(x + h e) - f(x - h e)) / (2 h)
+
+Source: Griewank and Walther, Evaluating Derivatives (2008); the kernel is `dynid.dynamics.kernels.adjoint`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""A robot as flat arrays for the kernels."""
+"""A robot as flat arrays for the kernels.
+
+The rotation about a unit axis n is R(x) = 1 + sin x [n] + (1 - cos x) [n]^2 with [n] y = n x y, after that of the fixed
+placement of the joint: a constant, one part times sin x and one times cos x.
+
+Source: Rodrigues' formula, as in Siciliano, Sciavicco, Villani and Oriolo, Robotics: Modelling, Planning and Control
+(2009), chapter 2.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,13 @@
 """Balance of a robot on the ground: contact forces can only push.
 
 At rest the centre of mass must lie above the polygon of contact. In motion it is the zero-moment point that must: the
-point of the ground about which the ground's reaction has no moment along the ground (Vukobratovic and Borovac 2004).
+point of the ground about which the ground's reaction has no moment along the ground.
+
+With the wrench (f, n) of the ground at the base origin, n - p x f has no x and y for
+
+    p = ((height f_x - n_y) / f_z, (n_x + height f_y) / f_z, height).
+
+Source: Vukobratovic and Borovac, Zero-Moment Point - Thirty Five Years of Its Life (2004).
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 A joint moves as q(t) = B(t) x with its own coefficients x, so positions and all derivatives are linear in them: limits
 on position, velocity, acceleration and jerk become linear inequalities, and conditions at the ends (start at rest at a
 given posture) restrict the family to a subspace.
+
+Sources: Swevers, Ganseman, Tukel, De Schutter and Van Brussel, Optimal Robot Excitation and Identification (1997), for
+Fourier series; Wu, Zhu, Wang and Liu, Closed-Loop Dynamic Parameter Identification of Robot Manipulators Using Modified
+Fourier Series (2012), for those with a polynomial of fifth order; de Boor, A Practical Guide to Splines (1978).
 """
 
 from __future__ import annotations

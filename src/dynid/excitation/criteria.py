@@ -2,6 +2,16 @@
 
 Rows of each channel are divided by its noise and columns multiplied by a typical size of the parameter, so that the
 result does not depend on units. Small values are good in every criterion.
+
+With A the scaled rows W size / noise and its singular values s_1 >= ... >= s_b:
+
+    d            -log det(A'A) / (2 b)                     hadamard     -mean of log |A_i|
+    a            log(tr((A'A)^-1) / b) / 2                 frobenius    log(|A| |A^+|) in the Frobenius norm
+    e            log(sum of s_i^-p) / p, p = 24            cond         e + log(sum of s_i^p) / p
+
+Sources: Pukelsheim, Optimal Design of Experiments (1993), for the letters; Gautier and Khalil, Exciting Trajectories
+for the Identification of Base Inertial Parameters of Robots (1992), for the condition number; Swevers, Ganseman, Tukel,
+De Schutter and Van Brussel, Optimal Robot Excitation and Identification (1997), for d. The smooth extremes are our own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Truncated Fourier series with exact derivatives."""
+"""Truncated Fourier series with exact derivatives.
+
+    q_i(t) = offset_i + sum over l of a_il / (l w) sin(l w t) - b_il / (l w) cos(l w t),    w = 2 pi f
+
+Source: Swevers, Ganseman, Tukel, De Schutter and Van Brussel, Optimal Robot Excitation and Identification (1997).
+"""
 
 from __future__ import annotations
 

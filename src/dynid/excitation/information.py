@@ -3,6 +3,11 @@
 The information of recordings is W' S^-1 W with the variances S of the channels. It is kept as rows R with R'R equal to
 it: rows of several recordings are stacked, and the information of a whole is that of its parts. Those of an estimate
 follow from its covariance.
+
+    R'R = sum of W_j' W_j / noise_j^2,    covariance = (R'R)^-1,    R of several recordings = their rows stacked
+
+Source: Golub and Van Loan, Matrix Computations (4th edition 2013), for triangular factors of stacked rows; Pukelsheim,
+Optimal Design of Experiments (1993), for information matrices.
 """
 
 from __future__ import annotations

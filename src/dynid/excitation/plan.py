@@ -3,6 +3,8 @@
 Rows of n periods and of previous recordings add up: information = R0'R0 + n R1'R1. One decomposition of the stacked
 factors gives every standard deviation for every n: with [R0; R1] = U S V' and R1 V S^-1 = P c Q', the covariance is
 Z diag(1 / (1 - c^2 + n c^2)) Z' with Z = V S^-1 Q.
+
+Source: Golub and Van Loan, Matrix Computations (4th edition 2013), generalized singular value decomposition.
 """
 
 from __future__ import annotations

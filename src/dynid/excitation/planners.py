@@ -1,8 +1,12 @@
 """Point-to-point moves in minimum time: trapezoidal velocity and double-S profiles, for one joint and for all together.
 
 A move has phases of acceleration, constant velocity and deceleration. Its jerk (double-S) or its acceleration
-(trapezoid) is piecewise constant; the durations of the pieces determine the profile. Formulas of Biagiotti and
-Melchiorri (Springer 2008), sections 3.2 and 3.4.
+(trapezoid) is piecewise constant; the durations of the pieces determine the profile. With limits v, a, j and rest at
+both ends of a distance h that reaches them all,
+
+    trapezoid: Ta = Td = v / a, Tv = h / v - Ta,    double-S: Tj = a / j, Ta = Td = v / a + a / j, Tv = h / v - Ta.
+
+Source: Biagiotti and Melchiorri, Trajectory Planning for Automatic Machines and Robots (2008), sections 3.2 and 3.4.
 
 Own code instead of the library ruckig: none of its 22 releases on PyPI has a wheel for Linux on aarch64 (checked for
 Python 3.11 and 3.12), and 0.19.4 has none for macOS on x86-64.

@@ -1,4 +1,10 @@
-"""Static postures that identify masses and first moments best, chosen from many candidates by exchange."""
+"""Static postures that identify masses and first moments best, chosen from many candidates by exchange.
+
+    d: maximise log det(sum over chosen postures of A_k'A_k), by exchanging one posture for a candidate at a time
+
+Sources: Fedorov, Theory of Optimal Experiments (1972), for exchange; Gautier and Khalil (1990), for base parameters of
+gravity.
+"""
 
 from __future__ import annotations
 

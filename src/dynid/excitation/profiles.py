@@ -2,6 +2,10 @@
 
 These have fixed proportions, so that a motion through waypoints is linear in its waypoints. Moves in minimum time are
 in `dynid.excitation.planners`.
+
+    quintic: 10 s^3 - 15 s^4 + 6 s^5,    trapezoid: acceleration 9/2, 0, -9/2,    double-s: seven pieces of jerk
+
+Source: Biagiotti and Melchiorri, Trajectory Planning for Automatic Machines and Robots (2008), chapters 2 and 3.
 """
 
 from __future__ import annotations

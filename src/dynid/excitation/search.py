@@ -4,6 +4,15 @@ Every iterate satisfies all limits, so a search whose budget is spent still retu
 of the criterion (BFGS) is minimised subject to the limits that are nearly active, by a non-negative least-squares dual;
 the step is then shortened at the first other limit. Limits on positions and their derivatives are linear, so for them
 this is exact.
+
+    d = argmin g . d + d'B d / 2 subject to rows d <= room,    B <- B - B s s'B / (s'B s) + y y' / (s . y)
+
+with y = t (change of the gradient) + (1 - t) B s and t so that s . y >= s'B s / 5.
+
+Sources: Panier and Tits, On Combining Feasibility, Descent and Superlinear Convergence in Inequality Constrained
+Optimization (1993), for feasible iterates; Powell, A Fast Algorithm for Nonlinearly Constrained Optimization
+Calculations (1978), for the damped update; Lawson and Hanson, Solving Least Squares Problems (1974), chapter 23, for
+the dual of the quadratic program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Retimed motions, ramps into and out of motions, and sequences of motions."""
+"""Retimed motions, ramps into and out of motions, and sequences of motions.
+
+    q(t) -> q(t / k),    v / k,    a / k^2,    rigid torque g + (M a + C v) / k^2
+
+Source: Hollerbach, Dynamic Scaling of Manipulator Trajectories (1984).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
-"""Motions designed one after another, each for what the earlier ones leave uncertain (Nguyen 2021, Algorithm 1).
+"""Motions designed one after another, each for what the earlier ones leave uncertain.
 
 Only the coefficients of the newest motion are unknown; the rows of the earlier ones are stacked below its own, folded
 into a triangle. A large design becomes a sequence of small ones.
+
+    x_k = argmin of the criterion of [W(x_k); R_k-1],    R_k'R_k = W(x_k)'W(x_k) + R_k-1'R_k-1
+
+Source: Nguyen (2021), Algorithm 1.
 """
 
 from __future__ import annotations

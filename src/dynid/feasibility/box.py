@@ -14,6 +14,13 @@ not in the model. The box keeps every body near what is known before and inside 
 
 The box always holds the a-priori bodies. All sides are linear in the inertial parameters. A wall of the box against
 which the data push is a finding.
+
+    low <= m <= high,    tr S - 2 c.h + c.c m <= reach^2 m,    [[tr S - r^2 m, h'], [h, m 1]] >= 0
+
+with second moments S, tr S = tr(I)/2, and the middle c of the link.
+
+Source: own rules, in the form of Wensing, Kim and Slotine (2018), whose density-realizable bodies inside an ellipsoid
+are the same inequality for a sphere about c; the third is Schur's complement of tr S - |h|^2 / m >= r^2 m.
 """
 
 from __future__ import annotations

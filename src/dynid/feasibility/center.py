@@ -2,7 +2,14 @@
 
 The analytic centre maximises the sum of log det over all matrix constraints and of log over all linear constraints. It
 does not depend on units, frames or scales of the links. The sum is self-concordant, so that Newton's method finds its
-maximum to rounding from any interior point (Nesterov and Nemirovski 1994).
+maximum to rounding from any interior point.
+
+    maximise sum of log det C_b(x) + sum of log c_i(x) over x with K pi = beta,    y <- y + step / (1 + decrement)
+
+where the decrement is the size of the Newton step in the metric of the Hessian.
+
+Source: Nesterov and Nemirovskii, Interior-Point Polynomial Algorithms in Convex Programming (1994); Boyd and
+Vandenberghe, Convex Optimization (2004), chapter 9, for self-concordance and the damped step.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 Every constraint b requires C_b(pi) to lie in a cone, so its product with a multiplier Z_b of the dual cone is not
 negative, and neither is the sum of all products. If that sum depends on pi only through beta = K pi and is negative at
 the given beta, then these base parameters are infeasible. The proof is checked by adding up.
+
+    sum of <Z_b, C_b(pi)> = constant + y . K pi < 0 at K pi = beta,    Z_b in the dual cones.
+
+Sources: Boyd and Vandenberghe, Convex Optimization (2004), sections 5.8 and 5.9 (theorems of alternatives); Sousa
+(2014), section 3.3, for the test of base parameters as a semidefinite program.
 """
 
 from __future__ import annotations

@@ -3,6 +3,13 @@
 A program minimises a sum of squares plus a linear term over unknowns x, while affine maps of x lie in cones. Rows of
 least squares stay explicit (never R'R, which squares the condition number). Unknowns and cones are brought to
 order one before solving, and duals are returned in the units of the caller.
+
+    minimise |R x - z|^2 / 2 + c . x    subject to constant_b + matrix_b x in cone_b
+
+as min x'P x / 2 + q.x with A x + s = b, s in cones, where residuals of large rows are unknowns of their own.
+
+Sources: Boyd and Vandenberghe, Convex Optimization (2004), section 4.6 (generalized inequalities); Goulart and Chen,
+Clarabel: An Interior-Point Solver for Conic Programs with Quadratic Objectives (2024), for the form of the solver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Contradictory constraints: a minimal subset that cannot be satisfied together."""
+"""Contradictory constraints: a minimal subset that cannot be satisfied together.
+
+    minimise sum of s_b subject to C_b(x) + s_b unit_b in cone_b, s_b >= 0
+
+Source: Chinneck and Dravnieks, Locating Minimal Infeasible Constraint Sets in Linear Programs (1991), for the filter
+that drops one constraint after the other.
+"""
 
 from __future__ import annotations
 

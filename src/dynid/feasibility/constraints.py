@@ -2,6 +2,18 @@
 
 A constraint set is a tuple of constraints. Each gives labelled blocks (linear matrix inequalities, linear inequalities,
 equalities), so that results can name the constraints that are violated or active.
+
+A body with mass m, first moments h and inertia I about the link frame is physically consistent if::
+
+    J = [[tr(I)/2 1 - I, h], [h', m]] > 0 ("full"),    or [[m 1, -S(h)], [S(h), I]] > 0 ("semi")
+
+with S(h) x = h x x: the first one includes the triangle inequality of the principal moments, the second one does not.
+Inside an ellipsoid with the matrix Q, tr(J Q) >= 0; inside a box, lower m <= h <= upper m.
+
+Sources: Sousa (2014), PhD thesis, section 3.2.1, and Sousa and Cortesao (2014), for "semi"; Traversaro, Brossette,
+Escande and Nori, Identification of Fully Physical Consistent Inertial Parameters Using Optimization on Manifolds
+(2016), for what "full" means; Wensing, Kim and Slotine (2018), for its linear matrix inequality and the ellipsoids;
+Janot and Wensing (2021), equations 19 and 20.
 """
 
 from __future__ import annotations

@@ -3,6 +3,17 @@
 Near the solution, active constraints act as equalities, and the curvature of their cones adds to the Hessian (the limit
 of the central path of an interior-point method). The covariance is the sandwich of the data term between two inverses
 of that Hessian, computed from factors: differences of nearly equal matrices are avoided.
+
+With the data rows R, prior rows S and, per active matrix constraint X with multiplier Z, eigenvalues s_i of X and z_a
+of Z in common eigenvectors:
+
+    H = R'R + S'S + sum of 2 (z_a / s_i) (v_a' dX v_i)^2,    covariance = B (B'H B)^-1 B'R'R B (B'H B)^-1 B'
+
+where B spans the changes that leave the active equalities as they are.
+
+Sources: Shapiro, First and Second Order Analysis of Nonlinear Semidefinite Programs (1997), and Bonnans and Shapiro,
+Perturbation Analysis of Optimization Problems (2000), for the curvature of the cone; Janot and Wensing (2021), section
+IV-D, for covariances of constrained parameters.
 """
 
 from __future__ import annotations

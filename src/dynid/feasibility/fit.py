@@ -1,4 +1,14 @@
-"""Least squares within the feasible set."""
+"""Least squares within the feasible set.
+
+    minimise |R pi - z|^2 / 2 + weight distance(pi, prior)    subject to C_b(pi) in cones
+
+with the first of decreasing weights whose share of the cost is negligible, or the largest one whose fit keeps
+|R pi - z|^2 / 2 within `excess` of its infimum.
+
+Sources: Sousa and Cortesao (2014) and Sousa (2014), section 3.5, for the constrained fit of a QR factor; Wensing, Kim
+and Slotine (2018) and Lee, Wensing and Park (2020), for the distance as a regularisation. The search of the weight is
+our own.
+"""
 
 from __future__ import annotations
 

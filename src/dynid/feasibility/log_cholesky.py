@@ -1,6 +1,6 @@
 """Nonlinear least squares over physically consistent parameters: Gauss-Newton in log-Cholesky coordinates.
 
-The pseudo-inertia of each link is U U' with a triangular U whose diagonal is an exponential (Rucker and Wensing 2022).
+The pseudo-inertia of each link is U U' with a triangular U whose diagonal is an exponential.
 Drive parameters that must not be negative are exponentials; the other parameters are unchanged. The map is one to one
 onto the interior of the feasible set, so that the gradient with respect to the standard parameters is zero at an
 interior optimum. An optimum on the boundary is infinitely far away in these coordinates: it is approached and never
@@ -10,6 +10,12 @@ With weak priors the objective has valleys that are straight in the standard par
 Therefore a full step over the standard parameters is tried first; where it leaves the feasible set, a damped step over
 the coordinates is taken. Such steps can stall at the boundary far from the optimum. The search then starts again with a
 barrier, the divergence from its start, whose weight decreases in stages.
+
+    J = U U',    U = e^alpha [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]],
+    theta <- theta + argmin |r + r' step|^2 + damping |step|^2 in units of the columns.
+
+Sources: Rucker and Wensing, Smooth Parameterization of Rigid-Body Inertia (2022), for the coordinates; Nielsen, Damping
+Parameter in Marquardt's Method (1999), for the update of the damping.
 """
 
 from __future__ import annotations

@@ -4,7 +4,16 @@
 - pullback: the constant-pullback metric, which measures the pseudo-inertia of each link relative to that of the prior
   and does not depend on coordinates.
 - entropic: the divergence of the pseudo-inertias, which agrees with the former for small changes and keeps links inside
-  their cone (Lee, Wensing, Park 2020).
+  their cone.
+
+With the pseudo-inertias P of a link and P0 = L0 L0' of its prior:
+
+    pullback: |L0^-1 (P - P0) L0^-T|^2 / 2,    entropic: tr(P0^-1 P) - log det(P0^-1 P) - 4,
+    euclidean: |(pi - prior) / scale|^2 / 2.
+
+Sources: Lee and Park, A Geometric Algorithm for Robust Multibody Inertial Parameter Identification (2018), and Lee,
+Wensing and Park, Geometric Robot Dynamic Identification: A Convex Programming Approach (2020). The cone of the
+logarithm of a determinant is that of the MOSEK Modeling Cookbook.
 """
 
 from __future__ import annotations

@@ -4,6 +4,10 @@ Robots made from DH tables have no bodies, and robot files often hold massless l
 no body has. A link without a mass becomes a uniform rod between its joints. A mass whose inertia is inconsistent keeps
 its mass and centre of mass, and second moments that are too small are raised to those of a compact body. Known
 masses are those of links, or of all bodies together.
+
+    S = tr(I)/2 1 - I,    S = m (l l' / 12 + r^2 / 5 1) of a rod along l with radius r, and of a ball where l = 0
+
+Source: own rules; Wensing, Kim and Slotine (2018), for second moments that some body has.
 """
 
 from __future__ import annotations

@@ -5,6 +5,11 @@ cone program per point takes 57 ms for a TX40, this 0.4 ms. Every violated cone 
 >= 0 with the eigenvectors v of the negative eigenvalues of its matrix P(x) (Kelley's cutting planes). The nearest
 point of these half-spaces is a small problem of nonnegative least squares (Lawson and Hanson, Solving Least Squares
 Problems, chapter 23), and tangents are added until the point is inside.
+
+    minimise |u|^2 / 2 subject to a_k . (x + S u) + c_k >= margin,    with a_k, c_k from v' P(x) v
+
+Sources: Kelley, The Cutting-Plane Method for Solving Convex Programs (1960); Lawson and Hanson, Solving Least Squares
+Problems (1974), chapter 23, for least distance by nonnegative least squares.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Feasibility queries: test of parameters, nearest feasible parameters, and standard parameters of base parameters."""
+"""Feasibility queries: test of parameters, nearest feasible parameters, and standard parameters of base parameters.
+
+    test:       maximise t subject to C_b(pi) - t unit_b in cone_b, K pi = beta, t <= 1
+    nearest:    minimise |beta' - beta|^2 subject to C_b(pi) in cone_b, K pi = beta'
+
+Sources: Sousa and Cortesao (2014); Sousa (2014), sections 3.3 (equations 3.34 and 3.35) and 3.4 (equations 3.36 to
+3.40). The margin t, in units of each constraint, takes the place of the thesis' fixed shift of the matrices.
+"""
 
 from __future__ import annotations
 

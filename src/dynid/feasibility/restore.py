@@ -4,6 +4,10 @@ An interior-point method ends within its tolerance of the boundary, on either si
 replaced by the nearest positive semidefinite one (its negative eigenvalues become zero, measured in the unit of its
 body), a sign by zero. Cones of different bodies have no unknown in common, so that this is the nearest point. Where
 equalities and sums of bodies hold too, the projections are repeated in turn, and the result is near but not nearest.
+
+    P+ = V max(L, 0) V' for P = V L V' in the unit of its block
+
+Source: Higham, Computing a Nearest Symmetric Positive Semidefinite Matrix (1988).
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 The format is min c.y subject to sum_i y_i F_i - F_0 positive semidefinite: F_0 is minus the constant part. The sum of
 squares becomes one unknown that is not smaller and a matrix (Schur's complement), a second-order cone an arrow matrix.
+
+    |x|^2 <= t as [[1, x], [x', t]] >= 0
+
+Sources: Sousa (2014), section 3.5, for least squares as a semidefinite program; Fujisawa, Kojima, Nakata and Yamashita,
+SDPA User's Manual, for the format.
 """
 
 from __future__ import annotations

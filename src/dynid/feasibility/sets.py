@@ -1,4 +1,9 @@
-"""The feasible set of a robot: its constraints as cones over the standard parameters."""
+"""The feasible set of a robot: its constraints as cones over the standard parameters.
+
+    the set of all pi with C_b(pi) = constant_b + matrix_b pi in cone_b for every block b of every constraint
+
+Source: Sousa and Cortesao (2014), and the sources of `constraints`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Boxes, cylinders, spheres and capsules have their smallest ellipsoid in closed form; that of a mesh is found by
 Khachiyan's algorithm. Collision shapes enclose their links, so that the mass of a link is inside.
+
+Source: Todd and Yildirim, On Khachiyan's Algorithm for the Computation of Minimum-Volume Enclosing Ellipsoids (2007);
+Wensing, Kim and Slotine (2018), for ellipsoids that bound the mass of a link.
 """
 
 from __future__ import annotations

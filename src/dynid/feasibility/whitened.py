@@ -3,6 +3,10 @@
 The squares of a program are 1/2 |v|^2 and a constant: v are the unknowns along the singular directions of all rows,
 from the point that fits best without any constraint. The cost then is what the constraints add to the sum of squares,
 in units of the noise, however large the measurements are. Equalities are solved: interior points need an interior.
+
+    R = U S V',    x = offset + directions y,    |R x - z|^2 / 2 = |y|^2 / 2 + what the best fit leaves
+
+Source: Golub and Van Loan, Matrix Computations (4th edition 2013), chapters 5 and 6 (least squares and its equalities).
 """
 
 from __future__ import annotations

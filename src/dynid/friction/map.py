@@ -1,4 +1,10 @@
-"""Friction as a function of velocity, from motion at constant velocities in both directions: gravity cancels."""
+"""Friction as a function of velocity, from motion at constant velocities in both directions: gravity cancels.
+
+    friction(|v|) = mean of (torque(q, v) - torque(q, -v)) / 2,    load = mean of |torque(q, v) + torque(q, -v)| / 2
+
+Source: Armstrong-Helouvry, Dupont and Canudas de Wit (1994), for friction at constant velocities; bins of position in
+which both directions are paired are our own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Nested F tests of friction models, and the number of independent rows."""
+"""Nested F tests of friction models, and the number of independent rows.
+
+    F = ((RSS_smaller - RSS) / extra) / (RSS / freedom)
+
+or its largest value over inner parameters theta that are undefined under the smaller model, whose distribution is that
+of the largest |U(theta)' e|^2 for white noise e and a basis U of the columns that the larger model adds.
+
+Source: Davies, Hypothesis Testing when a Nuisance Parameter Is Present Only under the Alternative (1987), for why the
+largest value is not F-distributed; the simulation of its distribution is our own.
+"""
 
 from __future__ import annotations
 

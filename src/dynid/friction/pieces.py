@@ -2,6 +2,17 @@
 
 A piece computes its columns C (N, k) from features of the motion and inner parameters theta (m,), and their exact
 derivatives with respect to each inner parameter (m, N, k). A model is a sum of pieces.
+
+    coulomb     fc sign(v)                        stribeck    fs sign(v) exp(-|v / vs|^delta), delta = 2 unless shaped
+    viscous     fv v                              tanh        fc tanh(v / vc)
+    quadratic   fq v |v|                          power       fp sign(v) |v|^n
+    load        fl sign(v) |load|                 sigmoid     fc (tanh((v + v0) / (2 vc)) - tanh(v0 / (2 vc)))
+    temperature fvt v (T - 20)                    viscous-exponential    fv v exp(-kt (T - 20))
+
+Sources: Armstrong-Helouvry, Dupont and Canudas de Wit, A Survey of Models, Analysis Tools and Compensation Methods for
+the Control of Machines with Friction (1994); Bo and Pavelescu, The Friction-Speed Relation and Its Influence on the
+Critical Velocity of Stick-Slip Motion (1982), for the exponent delta; Bittencourt and Gunnarsson, Static Friction in a
+Robot Joint: Modeling and Identification of Load and Temperature Effects (2012), for load and temperature.
 """
 
 from __future__ import annotations

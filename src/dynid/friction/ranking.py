@@ -1,4 +1,13 @@
-"""The order of fitted friction models, the selected one first."""
+"""The order of fitted friction models, the selected one first.
+
+    aic = n log(RSS / N) + 2 k,    bic = n log(RSS / N) + k log n
+
+for N rows, of which n are independent, and k parameters.
+
+Sources: Akaike, A New Look at the Statistical Model Identification (1974); Schwarz, Estimating the Dimension of a Model
+(1978); Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979), for the p-values of several larger models;
+Hastie, Tibshirani and Friedman, The Elements of Statistical Learning (2009), chapter 7, for one standard error.
+"""
 
 from __future__ import annotations
 

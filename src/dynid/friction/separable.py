@@ -2,7 +2,14 @@
 
 y = W b + F f + C(theta) c + e with f >= 0 and c >= 0. The column space of W is projected out once. The coefficients are
 solved exactly for every theta; those that would be negative are zero. The derivative of the residual with respect to
-theta is the full one of Golub and Pereyra (1973), over the columns whose coefficients are positive.
+theta is the full one, over the columns whose coefficients are positive.
+
+With the positive columns C, P = 1 - C C^+ and r = P y:
+
+    dr = -P dC c - (P dC C^+)' y,    c = C^+ y
+
+Source: Golub and Pereyra, The Differentiation of Pseudo-Inverses and Nonlinear Least Squares Problems Whose Variables
+Separate (1973).
 """
 
 from __future__ import annotations

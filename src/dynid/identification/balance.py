@@ -11,6 +11,16 @@ with the energies differentiated numerically, is that of power. Either is one eq
 The torque noise n_j of a joint adds v_j n_j to the power, so the variance of an equation is a sum over the joints, each
 times its squared velocity. The noise of the velocities adds mostly through the energies at both ends of a window; two
 windows that follow each other share an end, with opposite signs.
+
+With the energies E = e(q, v) . beta and the power P = p(q, v) . beta of unit parameters, the equations are
+
+    power: d(e)/dt + p,  v' torque,    energy: e(t1) - e(t0) + integral of p dt,  integral of v' torque dt
+
+as rows W and y. Integrals are those of Euler and Maclaurin: the trapezoid less h^2 / 12 of the slopes at the ends.
+
+Sources: Gautier and Khalil, Direct Calculation of Minimum Set of Inertial Parameters of Serial Robots (1990), for
+linear energies; Gautier, Dynamic Identification of Robots with Power Model (1997), for the power model. The noise of an
+equation is our own derivation.
 """
 
 from __future__ import annotations

@@ -9,6 +9,15 @@ standard parameters have their covariance S, given the base parameters K pi:
     pi = pi_0 + G b + (1 - G K) s,    b ~ N(0, C),    s ~ N(0, S),    G = S K' (K S K')^-1.
 
 Where C = K S K' that is S. Other methods say nothing of s, and G is the map of `BaseParameters.standard`.
+
+    shortest: (R'R)^+,    barrier: N^-1 R'R N^-1 with N = R'R + barrier H,    base: K S K'
+
+with the Hessian H of -log det of all pseudo-inertias and signed terms, H_ij = tr(P^-1 P_i P^-1 P_j).
+
+Sources: Janot and Wensing, Sequential Semidefinite Optimization for Physically and Statistically Consistent Robot
+Identification (2021), equations 53 to 56, where 54 and 55 simplify to the sandwich above; Nesterov and Nemirovskii,
+Interior-Point Polynomial Algorithms in Convex Programming (1994), for the barrier. The covariance of draws, a Gaussian
+that is conditioned on K pi and then given the covariance of b, is our own.
 """
 
 from __future__ import annotations

@@ -7,12 +7,16 @@ the correlation of the residuals. The estimate without block k moves by
     d_k = (N - N_k)^-1 g_k,   N = W'W, N_k the part of block k, g_k = W_k' e_k,
 
 and the sum of d_k^2, times (B - 1) / B, is the variance of a parameter with B - 1 degrees of freedom, whatever the
-correlation within a block (Efron 1982; CR3 in econometrics). With few blocks it is well defined for each parameter but
-not as a matrix, so the correlations between parameters are those of white noise.
+correlation within a block (CR3 in econometrics). With few blocks it is well defined for each parameter but not as a
+matrix, so the correlations between parameters are those of white noise.
 
 Slow effects (a drive that warms up, friction that depends on where the arm is) may be hidden in a residual that looks
 white and still outlast a block: the scores g_k of neighbouring blocks then have the same direction. Blocks are made
 longer until they do not.
+
+Sources: Efron, The Jackknife, the Bootstrap and Other Resampling Plans (1982); Kunsch, The Jackknife and the Bootstrap
+for General Stationary Observations (1989), for blocks of dependent data; Bell and McCaffrey, Bias Reduction in Standard
+Errors for Linear Regression with Multi-Stage Samples (2002), for the exact deletion of a block in linear regression.
 """
 
 from __future__ import annotations

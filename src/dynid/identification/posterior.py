@@ -14,6 +14,19 @@ towards its prior and keeps a standard deviation that says so; none is dropped.
 The likelihood is tempered: residuals of real robots are correlated over time and structured by unmodeled effects. The
 information of every channel is multiplied by its share of independent rows, and the covariance is widened where
 parameters scatter more between blocks of time, see `tempering`.
+
+With the rows R = W K [R_g s_g] in units of the noise, T'T = R'R + 1 and u = T^-1 T^-T R'(y - W K pi_0):
+
+    s_g^2 <- (sum of s_g^2 E[u^2] over the directions of the kind + weight start^2) / (their number + weight),
+    noise_j^2 <- |e_j|^2 / (n_j (1 - fitted_j / worth_j)),
+    E[u^2] = u^2 + diag((T'T)^-1),    fitted_j = share_j tr(W_j C W_j') / noise_j^2
+
+where terms that are not negative have the moment above zero in place of E[u^2].
+
+Sources: MacKay, Bayesian Interpolation (1992), and Tipping, Sparse Bayesian Learning and the Relevance Vector Machine
+(2001), for scales by marginal likelihood; Dempster, Laird and Rubin (1977), for expectation maximisation; Lee, Wensing
+and Park (2020), for the metric of the bodies; Grunwald and van Ommen, Inconsistency of Bayesian Inference for
+Misspecified Linear Models (2017), for likelihoods that are tempered because the model is wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,13 @@
-"""Several models with common parameters, identified together: payloads, tools, mountings, robots of one type."""
+"""Several models with common parameters, identified together: payloads, tools, mountings, robots of one type.
+
+With joint parameters Pi and the parameters pi_k = E_k Pi of model k, all models have joint base parameters beta:
+
+    y_k = W_k K_k E_k Pi + e_k = W_k T_k beta + e_k,    T_k the columns of K_k E_k that represent beta,
+    beta = argmin sum of |y_k - W_k T_k beta|^2 / noise_k^2.
+
+Source: Khalil, Gautier and Lemoine, Identification of the Payload Inertial Parameters of Industrial Manipulators
+(2007), who stack motion with and without a payload; any pattern of shared parameters is our own generalisation.
+"""
 
 from __future__ import annotations
 

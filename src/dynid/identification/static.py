@@ -4,6 +4,17 @@ At rest only gravity acts. Combinations of masses and first moments are identifi
 plate or from the centre of pressure and the weight. They are the base parameters of the robot at rest, and each of them
 is a combination of the base parameters in motion. An estimate from postures is therefore information about those: it is
 added with its covariance, which equals one least squares over all rows, or it is held fixed.
+
+With the base parameters beta_s = K_s pi at rest and beta = K pi in motion, beta_s = T beta, where T are the columns of
+K_s that represent beta. Then
+
+    added: argmin |W beta - y|^2 + |W_s T beta - y_s|^2,    held: argmin |W beta - y|^2 subject to T beta = beta_s
+
+with rows in units of their noise; the covariance of held values S is carried on by (T^+ - F (W F)^+ W T^+), where F
+spans the null space of T.
+
+Sources: Gautier and Khalil (1990), for base parameters and their parts by gravity; Golub and Van Loan, Matrix
+Computations (4th edition 2013), chapter 6, for least squares with equalities.
 """
 
 from __future__ import annotations

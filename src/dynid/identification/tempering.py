@@ -9,10 +9,18 @@ sees what the others do not:
   1 / (sum S^2 / sum e^2);
 - in each direction: friction that changes with temperature leaves residuals whose sign follows the velocity, so that
   they look white. The delete-one-block jackknife sees it, with few degrees of freedom. Its variances are moderated
-  (Smyth 2004): with the variances of the posterior as their mean, and the degrees of freedom of the prior learned.
+  with the variances of the posterior as their mean, and the degrees of freedom of the prior learned.
 
 The residuals are those of the noise: what the fit took from them, W_t C W_s' with the covariance C of beta, is added
 (restricted maximum likelihood).
+
+The moderated variance of a parameter is (d_0 v_0 + d v) / (d_0 + d), with v by blocks and v_0 of the posterior.
+
+Sources: Geyer, Practical Markov Chain Monte Carlo (1992), for the end of the sum over time; Charikar, Similarity
+Estimation Techniques from Rounding Algorithms (2002), for cells by signs of projections; Smyth, Linear Models and
+Empirical Bayes Methods for Assessing Differential Expression in Microarray Experiments (2004), for moderated variances;
+Patterson and Thompson, Recovery of Inter-Block Information when Block Sizes Are Unequal (1971), for restricted
+likelihood. Cells in the state as a measure of errors of the model are our own.
 """
 
 from __future__ import annotations

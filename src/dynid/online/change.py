@@ -6,6 +6,10 @@ g_B = X_B'(y_B - X_B x_A) of the suffix, the statistic g_B' (N_B + N_B N_A^-1 N_
 while nothing changes and the noise is normal. A weak prior is added to both, which only lowers it. The level of one
 test is the rate of false alarms divided by the number of tests per hour: by Bonferroni's inequality the rate holds
 however the tests depend on each other.
+
+Sources: Willsky and Jones, A Generalized Likelihood Ratio Approach to the Detection and Estimation of Jumps in Linear
+Systems (1976); Lai, Sequential Changepoint Detection in Quality Control and Dynamical Systems (1995), for a limited
+window; Basseville and Nikiforov, Detection of Abrupt Changes (1993).
 """
 
 from __future__ import annotations

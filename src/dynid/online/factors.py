@@ -5,6 +5,12 @@ turns, so that their estimates also show how far the residuals are correlated ov
 turn the blocks become twice as long, so that they remain a fixed share of the whole. With a time constant, the rows of
 a channel lose weight with every new row of this channel: a joint that stands still forgets nothing. With a window, a
 block is emptied before it is used again.
+
+    R'R <- fade^2 R'R + [W y]'[W y],    fade = exp(-1 / (2 forgetting row_rate)),    rows <- fade^2 rows + 1
+
+Sources: Golub and Van Loan, Matrix Computations (4th edition 2013), chapter 5 (Givens rotations); Haykin, Adaptive
+Filter Theory (2002), chapter on square-root adaptive filters; Bierman, Factorization Methods for Discrete Sequential
+Estimation (1977), for the square-root information form.
 """
 
 from __future__ import annotations

@@ -6,6 +6,13 @@ frequency. The torques are delayed by as many samples, so that regressor and tor
 
 Then every regressor column and the torque pass the same recursive low-pass. The equation is linear in the parameters,
 so F[torque] = F[Y] pi holds exactly: this filter causes no bias, neither by its phase nor by its initial state.
+
+    q(t - m / rate) = sum of h_k q_k,    v = rate (h * first) q,    a = rate^2 (h * second) q,    F[torque] = F[Y] pi
+
+with the antisymmetric and symmetric differences `first` and `second` of nine points.
+
+Sources: Oppenheim and Schafer, Discrete-Time Signal Processing (2010), for linear phase and the Kaiser window;
+Fornberg, Generation of Finite Difference Formulas on Arbitrarily Spaced Grids (1988), for the differences.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Size and correlation over time of the innovations of a stream, per channel, and rows that are whitened by them."""
+"""Size and correlation over time of the innovations of a stream, per channel, and rows that are whitened by them.
+
+    e_i = r e_i-1 + n_i,    row_i <- (row_i - r row_i-1) / (std sqrt(1 - r^2)),    freedom = N (1 - r) / (1 + r)
+
+Source: Cochrane and Orcutt, Application of Least Squares Regression to Relationships Containing Auto-Correlated Error
+Terms (1949).
+"""
 
 from __future__ import annotations
 

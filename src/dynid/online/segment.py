@@ -1,4 +1,9 @@
-"""Whitened rows of a payload between two changes: the last ones as they are, older ones folded."""
+"""Whitened rows of a payload between two changes: the last ones as they are, older ones folded.
+
+    p = (X'X + diag(1 / PRIOR^2))^-1 X'y of the first four columns,    R'R = [X y]'[X y] of all rows
+
+Source: Golub and Van Loan, Matrix Computations (4th edition 2013), for least squares from a factor of stacked rows.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,14 @@
 
 The structure is computed from the regressor of exact random motion, never from noisy data, or without sampling by the
 recursion of `observability`. Columns are scaled first, so that the result does not depend on units (see `rank`).
+
+With a permutation pi = (pi_b, pi_d) of the standard parameters such that the columns of pi_d depend on those of pi_b,
+
+    Y_d = Y_b X for every motion,    Y pi = Y_b beta,    beta = pi_b + X pi_d = K pi.
+
+Sources: Gautier and Khalil, Direct Calculation of Minimum Set of Inertial Parameters of Serial Robots (1990); Gautier,
+Numerical Calculation of the Base Inertial Parameters of Robots (1991), for columns from QR; Mayeda, Yoshida and Osuka,
+Base Parameters of Manipulator Dynamic Models (1990); Sousa (2014), equations 2.47 and 2.53, for the map K.
 """
 
 from __future__ import annotations

@@ -5,6 +5,13 @@ with these base parameters, for every motion. Mass matrix, Coriolis and gravity 
 derivative by the acceleration, its part quadratic in the velocity, its value at rest), and the Coriolis matrix of the
 Christoffel symbols follows from the mass matrix. So these standard parameters serve for all of them. They are not
 physically consistent: masses may be zero or negative.
+
+    pi = (beta, 0),    Y(q, v, a) pi = Y_b(q, v, a) beta = M a + C v + g + drives
+
+so that M e_i = tau(q, 0, e_i) - tau(q, 0, 0), and C_ijk = (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i) / 2 contains M only.
+
+Sources: Gautier and Khalil (1990), for models from base parameters; Khalil and Dombre, Modeling, Identification and
+Control of Robots (2002), for M, C and g as parts of the inverse dynamics. That C follows as well is our own remark.
 """
 
 from __future__ import annotations

@@ -4,8 +4,17 @@ A change of the parameters does not change the torques exactly if it changes nei
 (up to constants) nor the dissipative drive terms. From the tips to the base, a change of a body must have no effect
 through its own joint, for every motion of its parent; the remaining changes act as a change of the parent. The motions
 of the parent are a span of orbits under the joints before it, and the span of an orbit exp(q A) x is the smallest
-A-invariant subspace that contains x, which linear algebra gives without sampling. The method follows Wensing, Niemeyer
-and Slotine (2024); here it includes rotor inertias, offsets and friction on any shaft.
+A-invariant subspace that contains x, which linear algebra gives without sampling.
+
+A change d of the inertia of a body, with all bodies beyond it, has no effect through its joint with screw s if, for the
+motions w, the kinetic functionals k and the gravity g that can occur before it,
+
+    s' I(d) s = 0,    s' I(d) w = 0,    k' G d = 0,    g . (m s_v + s_w x h) = 0
+
+with the rate G of the inertial parameters in the frame of the parent, and m and h of the change d.
+
+Source: Wensing, Niemeyer and Slotine, A Geometric Characterization of Observability in Inertial Parameter
+Identification (2024); rotor inertias, offsets and friction on any shaft are our own addition.
 """
 
 from __future__ import annotations

@@ -4,6 +4,12 @@ The rank is where the singular spectrum falls most; the columns are chosen from 
 since a placement rounded at 1e-8 leaves residuals of 1e-8 between the columns and does not change where the
 spectrum falls. Inertial columns are scaled per kind of parameter, not each to unit norm: a column that only rounding
 makes different from zero stays small. Drive columns do not depend on the placements and are scaled one by one.
+
+    rank = argmax of s_i / s_i+1,    column j is kept if |(1 - Q Q') w_j| > limit for the basis Q of those kept before.
+
+Sources: Gautier, Numerical Calculation of the Base Inertial Parameters of Robots (1991), for the rank by QR or singular
+values; Daniel, Gragg, Kaufman and Stewart, Reorthogonalization and Stable Algorithms for Updating the Gram-Schmidt QR
+Factorization (1976), for Gram-Schmidt done twice.
 """
 
 from __future__ import annotations

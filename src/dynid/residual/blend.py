@@ -1,4 +1,9 @@
-"""Share of a learned torque that is used, as a function of its uncertainty."""
+"""Share of a learned torque that is used, as a function of its uncertainty.
+
+    share = clip((gone - variance / prior variance) / (gone - whole), 0, 1)
+
+Source: own rule.
+"""
 
 from __future__ import annotations
 

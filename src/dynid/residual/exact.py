@@ -1,4 +1,12 @@
-"""Exact Gaussian-process regression: marginal likelihood with its gradient, and the posterior."""
+"""Exact Gaussian-process regression: marginal likelihood with its gradient, and the posterior.
+
+    log p(y) = -y' S^-1 y / 2 - log det(S) / 2 - n log(2 pi) / 2,    S = K + H H' + D,    alpha = S^-1 y
+    d log p / d theta = tr((alpha alpha' - S^-1) dS / d theta) / 2
+    mean = k' w + h' c,    c = (1 + H' S_0^-1 H)^-1 H' S_0^-1 y,    w = S_0^-1 (y - H c),    S_0 = K + D
+
+Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), equations 2.30 and 5.9, and section 2.7
+for explicit basis functions H.
+"""
 
 from __future__ import annotations
 

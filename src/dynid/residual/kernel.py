@@ -1,4 +1,13 @@
-"""Covariance functions: sums of stationary parts, each over some columns of the features."""
+"""Covariance functions: sums of stationary parts, each over some columns of the features.
+
+With s the sum of squared scaled differences and r = sqrt(s):
+
+    se           exp(-s / 2)                               exponential          exp(-r)
+    matern32     (1 + sqrt(3) r) exp(-sqrt(3) r)           rational-quadratic   (1 + s / (2 power))^-power
+    matern52     (1 + sqrt(5) r + 5 s / 3) exp(-sqrt(5) r)
+
+Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), chapter 4.
+"""
 
 from __future__ import annotations
 

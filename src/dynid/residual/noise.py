@@ -1,4 +1,9 @@
-"""Noise of a measured torque: constant, or larger where a joint reverses its motion."""
+"""Noise of a measured torque: constant, or larger where a joint reverses its motion.
+
+    variance = exp(2 t0),    or exp(2 t0 + 2 t1 (1 - s^2)) with s = tanh(v / velocity_scale)
+
+Source: own model; Goldberg, Williams and Bishop, Regression with Input-Dependent Noise (1998), for the idea.
+"""
 
 from __future__ import annotations
 

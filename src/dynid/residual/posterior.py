@@ -1,4 +1,11 @@
-"""Posterior of a Gaussian process, the same for all inference methods: points, weights and a reduction matrix."""
+"""Posterior of a Gaussian process, the same for all inference methods: points, weights and a reduction matrix.
+
+    mean = k' w + h' c,    variance = k(x, x) - k' A k + r' S r,    r = h - T k
+
+Sources: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), chapter 2; Nguyen-Tuong, Seeger and
+Peters, Model Learning with Local Gaussian Process Regression (2009), for several local models, here with weights that
+end at the fourth nearest centre.
+"""
 
 from __future__ import annotations
 

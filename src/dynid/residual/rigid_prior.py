@@ -1,4 +1,12 @@
-"""Rigid parameters and residual estimated together: the rigid-body kernel, with one posterior for all joints."""
+"""Rigid parameters and residual estimated together: the rigid-body kernel, with one posterior for all joints.
+
+    (C^-1 + sum of W'K^-1 W) change = sum of W'K^-1 r,    variance = (w - W'K^-1 k)' S (w - W'K^-1 k)
+
+with the prior covariance C of the base parameters, K of the data of a joint and S that of the change.
+
+Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), section 2.7 (explicit basis functions);
+Nguyen-Tuong and Peters, Using Model Knowledge for Learning Inverse Dynamics (2010), for the rigid-body kernel.
+"""
 
 from __future__ import annotations
 

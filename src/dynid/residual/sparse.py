@@ -1,4 +1,14 @@
-"""Sparse Gaussian-process regression with inducing points: Titsias' collapsed bound, its gradient, the posterior."""
+"""Sparse Gaussian-process regression with inducing points: Titsias' collapsed bound, its gradient, the posterior.
+
+    F = log N(y | 0, Q + H H' + D) - tr(D^-1 (K - Q)) / 2,    Q = K_fu K_uu^-1 K_uf
+
+with inducing points u, noise variances D and basis functions H.
+
+Sources: Titsias, Variational Learning of Inducing Variables in Sparse Gaussian Processes (2009); Quinonero-Candela and
+Rasmussen, A Unifying View of Sparse Approximate Gaussian Process Regression (2005); Fine and Scheinberg, Efficient SVM
+Training Using Low-Rank Kernel Representations (2001), for points by pivoted Cholesky factorisation. Noise that differs
+between samples, and the gradient over the places of the points, were derived here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Add data to a fitted residual at fixed kernels and hyper-parameters."""
+"""Add data to a fitted residual at fixed kernels and hyper-parameters.
+
+    sparse: V D^-1 V' and V D^-1 y of new rows are added,    exact: the inverse of a matrix with a new corner (Schur)
+
+Source: Quinonero-Candela and Rasmussen, A Unifying View of Sparse Approximate Gaussian Process Regression (2005), for
+the statistics; Golub and Van Loan, Matrix Computations (4th edition 2013), for the inverse of a bordered matrix.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Hyper-parameters by marginal likelihood, and the posterior by one of four methods: exact, subset, sparse, local."""
+"""Hyper-parameters by marginal likelihood, and the posterior by one of four methods: exact, subset, sparse, local.
+
+    theta = argmax of log p(y | theta) (`exact`), or of its lower bound (`sparse`), by L-BFGS from several starts
+
+Source: Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), chapter 5.
+"""
 
 from __future__ import annotations
 

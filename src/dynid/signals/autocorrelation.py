@@ -1,4 +1,9 @@
-"""How many independent rows an autocorrelated residual is worth."""
+"""How many independent rows an autocorrelated residual is worth.
+
+    n_independent = N / (1 + 2 sum of r_k),    r_k = sum of e_i e_i+k / sum of e_i^2
+
+Source: Geyer, Practical Markov Chain Monte Carlo (1992), for the end of the sum at the first pair that is not positive.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ _FEW = 48
 def independent_rows(residual: Array, index: ArrayLike | None = None) -> float:
     """Effective number of independent rows of a residual: N over the sum of its positive autocorrelations.
 
-    The sum ends at the first pair of lags whose autocorrelations are not positive (Geyer 1992).
+    The sum ends at the first pair of lags whose autocorrelations are not positive.
 
     Parameters
     ----------

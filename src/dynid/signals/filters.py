@@ -1,4 +1,13 @@
-"""Zero-phase filters as second-order sections, derivatives, and decimation in stages."""
+"""Zero-phase filters as second-order sections, derivatives, and decimation in stages.
+
+    low-pass: gain(f) = 1 / (1 + (tan(pi f / rate) / tan(pi cutoff / rate))^(2 order)), forward and backward together
+    central5: x' = (x_-2 - 8 x_-1 + 8 x_1 - x_2) rate / 12,    fourier: X'(f) = 2 pi i f X(f)
+
+Sources: Savitzky and Golay, Smoothing and Differentiation of Data by Simplified Least Squares Procedures (1964);
+Gautier, Dynamic Identification of Robots with Power Model (1997), and Khalil and Dombre, Modeling, Identification and
+Control of Robots (2002), for zero-phase Butterworth filters, central differences and parallel decimation in
+identification.
+"""
 
 from __future__ import annotations
 

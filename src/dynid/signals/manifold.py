@@ -3,6 +3,13 @@
 Relative to one sample, the rotation vectors to its neighbours are a smooth curve through zero whose slope is the
 angular velocity: the finite differences and local polynomials for joints apply to rotations, with the same accuracy.
 Filters act on the rotation vector accumulated from sample to sample, which is continuous over any number of turns.
+
+    w = sum of c_k log(R_i' R_i+k),    a = R' p'' - w x R' p',    mean = U diag(1, 1, det(U V')) V' of mean(R) = U S V'
+
+with the coefficients c_k of a derivative of evenly spaced samples.
+
+Source: Hartley, Trumpf, Dai and Li, Rotation Averaging (2013), for the mean; weights on the rotation vectors of a
+window and the correction of the drift of filtered rotations are our own.
 """
 
 from __future__ import annotations

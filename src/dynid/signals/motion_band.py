@@ -3,6 +3,10 @@
 Inertia is identified from accelerations, so motion and noise are compared by acceleration power. White noise of the
 positions, quantisation, clock jitter and their colored forms have in common that their acceleration power increases
 with frequency. Power that decreases again at higher frequencies is motion, whatever its amplitude.
+
+    acceleration power = (2 pi f)^4 power of q,    band = argmin of it above the peak of the motion / sqrt(2)
+
+Source: own rule; Welch, The Use of Fast Fourier Transform for the Estimation of Power Spectra (1967), for the spectrum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Autocorrelation of decimated white noise: the decimation filter narrows its band, so rows are correlated."""
+"""Autocorrelation of decimated white noise: the decimation filter narrows its band, so rows are correlated.
+
+    r_k = sum of c_i c_i+k / sum of c_i^2 for the weights c of the noise in decimated samples,
+    N cov(r_i, r_j) = sum over m >= 1 of (r_m+i + r_m-i - 2 r_i r_m) (r_m+j + r_m-j - 2 r_j r_m).
+
+Source: Bartlett, On the Theoretical Specification and Sampling Properties of Autocorrelated Time-Series (1946), for the
+covariance of estimated autocorrelations.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Friction that builds up over a distance after each reversal: the joint bends its contacts before it slides."""
+"""Friction that builds up over a distance after each reversal: the joint bends its contacts before it slides.
+
+    df/dq = (sign(v) - f) sign(v) / distance
+
+Source: Dahl, A Solid Friction Model (1968), with an exponent of one; Armstrong-Helouvry, Dupont and Canudas de Wit
+(1994) for its place among friction models.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Signals shifted in time by any fraction of a sample."""
+"""Signals shifted in time by any fraction of a sample.
+
+    y_i = sum of x_k sinc(i + delay - k) w(i + delay - k),    periodic: Y(f) = X(f) exp(2 pi i f delay)
+
+Source: Oppenheim and Schafer, Discrete-Time Signal Processing (2010), for band-limited interpolation and the Kaiser
+window w.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 The columns of a regressor are filtered alike. SciPy filters them one after another, and each step of a recursion waits
 for the one before; here all columns take a step together, in vector instructions: 3.5 times as fast for fifty columns.
+
+    y = reverse(H reverse(H x)),    each H from the steady state of its first value
+
+Source: Gustafsson, Determining the Initial States in Forward-Backward Filtering (1996), for what initial states are
+for; the recursion is in `dynid.dynamics.kernels.recursion`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Admittance control: measured external torques move the reference as a mass, damper and spring would."""
+"""Admittance control: measured external torques move the reference as a mass, damper and spring would.
+
+    A e'' + D e' + K e = external torque
+    torque = ID(q, v, a_ref + e'' + kd (v_ref + e' - v) + kp (q_ref + e - q)) - external
+
+Source: Hogan, Impedance Control: An Approach to Manipulation (1985).
+"""
 
 from __future__ import annotations
 

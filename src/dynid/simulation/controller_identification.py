@@ -3,6 +3,11 @@
 In a log at the rate of the controller, each torque is a linear function of the present and past errors and positions.
 Laws of several structures are fitted to the first part of each run. They are compared by the torques they command in
 the rest of the run.
+
+    arx: u_k = -sum over i >= 1 of a_i u_k-i + sum over i >= 0 of b_i e_k-i + c_i v_k-i,    e = reference - q
+    others: u_k = kp e_k + ki sum of e / rate + kd (v_ref - v)_k, and parts of it
+
+Source: Ljung, System Identification: Theory for the User (1999), for ARX models and held-out data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Energy balance of a simulation."""
+"""Energy balance of a simulation.
+
+    lost = work - (T + U + elastic - that at the start),    T = v' M v / 2
+
+Source: Siciliano, Sciavicco, Villani and Oriolo, Robotics: Modelling, Planning and Control (2009), chapter 7 (principle
+of conservation of energy).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Gains of controllers and the bandwidth of the loops that they close, each joint as a single inertia."""
+"""Gains of controllers and the bandwidth of the loops that they close, each joint as a single inertia.
+
+    (kd s + kp) / (M s^2 + (kd + friction) s + kp),    2 pi f = natural sqrt(1 - 2 d^2 + sqrt((1 - 2 d^2)^2 + 1))
+
+with the natural frequency sqrt(kp / M) and the damping ratio d; the second formula is that of kp alone in the
+numerator.
+
+Source: Franklin, Powell and Emami-Naeini, Feedback Control of Dynamic Systems (2010), for the second order.
+"""
 
 from __future__ import annotations
 

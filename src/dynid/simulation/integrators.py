@@ -1,4 +1,12 @@
-"""Coefficients of the integrators."""
+"""Coefficients of the integrators.
+
+    K_s = f(x + h sum of a_sr K_r),    x1 = x + h sum of b_s K_s,    error = h sum of (b_s - fourth_s) K_s
+
+Sources: Dormand and Prince, A Family of Embedded Runge-Kutta Formulae (1980), for dopri5; Hairer, Norsett and Wanner,
+Solving Ordinary Differential Equations I (1993), chapter II, for rk4 and the control of the step; Hairer, Lubich and
+Wanner, Geometric Numerical Integration (2006), for the semi-implicit (symplectic) Euler method. Steps that are implicit
+in friction are those of `dynid.dynamics.kernels.integrate`.
+"""
 
 from __future__ import annotations
 

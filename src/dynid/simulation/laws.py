@@ -2,6 +2,10 @@
 
 Every linear law is one discrete state-space system per joint with four inputs: reference position, reference velocity,
 measured position, measured velocity. Cascade, PID and transfer function differ only in their matrices.
+
+    x <- A x + B u,    torque = C x + D u,    u = (q_ref, v_ref, q, v)
+
+Source: Astrom and Wittenmark, Computer-Controlled Systems (1997), for sampled laws and their observer form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Operational-space control of a frame (Khatib 1987): tracking and impedance, with null-space control."""
+"""Operational-space control of a frame: tracking and impedance, with null-space control.
+
+    torque = J' L (x''_command - (dJ/dt) v) + null space + bias,    L = (J M^-1 J')^-1
+
+Source: Khatib, A Unified Approach for Motion and Force Control of Robot Manipulators: The Operational Space Formulation
+(1987).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Effects of real robots that a rigid model does not contain: stiction, torque ripple and flexible joints."""
+"""Effects of real robots that a rigid model does not contain: stiction, torque ripple and flexible joints.
+
+    M(q) q'' + bias = k (theta - q) + d (theta' - q')
+    B theta'' + friction + k (theta - q) + d (theta' - q') = torque
+
+Source: Spong, Modeling and Control of Elastic Joint Robots (1987), whose model has no kinetic coupling of motor and
+link.
+"""
 
 from __future__ import annotations
 

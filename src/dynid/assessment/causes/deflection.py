@@ -1,4 +1,9 @@
-"""Deflection of an elastic joint, with or without backlash, under the load of a recorded motion."""
+"""Deflection of an elastic joint, with or without backlash, under the load of a recorded motion.
+
+    M_jj d'' + c d' + k d = load,    k = mean(M_jj) (2 pi f)^2,    c = 2 ratio sqrt(k mean(M_jj))
+
+Source: Spong, Modeling and Control of Elastic Joint Robots (1987), of whose robot each joint is taken by itself here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Integration of the deflections of many elastic joints: a kernel, because it goes from sample to sample."""
+"""Integration of the deflections of many elastic joints: a kernel, because it goes from sample to sample.
+
+    M d'' + c d' + k (d - half sign(d)) = force outside of the gap, M d'' = force inside; beta = 1/4, gamma = 1/2
+
+Source: Newmark, A Method of Computation for Structural Dynamics (1959).
+"""
 
 import numpy as np
 

@@ -1,4 +1,9 @@
-"""Hausman test of two estimators: one always consistent, the other more precise if its assumptions hold."""
+"""Hausman test of two estimators: one always consistent, the other more precise if its assumptions hold.
+
+    H = d' (S - T)^+ d ~ chi2(rank),    d the difference of the estimates, S and T their covariances
+
+Source: Hausman, Specification Tests in Econometrics (1978).
+"""
 
 from __future__ import annotations
 

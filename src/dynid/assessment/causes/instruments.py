@@ -6,6 +6,20 @@ equal noise in all rows. That holds for the torque, but not for the columns of V
 and by motion. The robust form goes back to the rows: the products whose mean should be zero are summed over the joints
 of a sample, and the sums are tested for a mean of zero by Hotelling's T2, which admits any covariance. It allows for
 noise that is correlated between joints, and over `correlated_samples` in time.
+
+With V = X - Z for as many instruments as columns, and n independent rows:
+
+    validity, plain     F = (|P_Z v_i|^2 / k) / (|v_i - P_Z v_i|^2 / (n - k)) per column v_i of V
+    exogeneity, plain   F test of d = 0 in y = X p + (X - P_Z X) d + e
+    robust              T2 = n m' S^-1 m of the mean m and covariance S of Q'v_i or of V'e; T2 (n - k) / (k (n - 1)) ~ F
+    sargan              n |P_Z e|^2 / |e|^2 ~ chi2(k - b),    hansen    m' S^-1 m at its minimum ~ chi2(k - b)
+
+Sources: Durbin, Errors in Variables (1954), Wu, Alternative Tests of Independence between Stochastic Regressors and
+Disturbances (1973), and Hausman, Specification Tests in Econometrics (1978), for exogeneity; Janot, Vandanjon and
+Gautier, A Revised Durbin-Wu-Hausman Test for Industrial Robot Identification (2016), for tests column by column, and
+Janot and Wensing (2021), equations 50 and 51, for their null hypothesis; Hotelling, The Generalization of Student's
+Ratio (1931); Sargan, The Estimation of Economic Relationships Using Instrumental Variables (1958); Hansen, Large Sample
+Properties of Generalized Method of Moments Estimators (1982). The correction of T2 for correlated samples is our own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Search for effects that are missing from the model: candidate columns tested against the residual torques."""
+"""Search for effects that are missing from the model: candidate columns tested against the residual torques.
+
+With the residual c of a candidate column and y of the torques on the model, in rows over their noise:
+
+    gamma = c . y / c . c,    F = gamma^2 c . c / ((y . y - gamma^2 c . c) / (n - b - 1)) ~ F(1, n - b - 1)
+
+Sources: Seber and Lee, Linear Regression Analysis (2003), for partial F tests and forward selection; Holm, A Simple
+Sequentially Rejective Multiple Test Procedure (1979).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""F tests of a model against a smaller one: which terms are needed."""
+"""F tests of a model against a smaller one: which terms are needed.
+
+    F = ((RSS of the smaller model - RSS) / k) / (RSS / (n - b)) ~ F(k, n - b)
+
+for k columns left out of b, and n independent rows.
+
+Source: Seber and Lee, Linear Regression Analysis (2003), chapter on hypothesis testing.
+"""
 
 from __future__ import annotations
 

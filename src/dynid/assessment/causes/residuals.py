@@ -1,4 +1,16 @@
-"""Tests of residuals: whiteness, normality and homoscedasticity, with correlograms."""
+"""Tests of residuals: whiteness, normality and homoscedasticity, with correlograms.
+
+    Ljung-Box      (N + 2) / N times the sum of n_k r_k^2 ~ chi2(lags), with the n_k pairs of rows at lag k
+    Jarque-Bera    N / 6 (skewness^2 + (kurtosis - 3)^2 / 4) ~ chi2(2)
+    Breusch-Pagan  N R^2 of the regression of e^2 on the explanatory columns ~ chi2(columns)
+
+Decimated white noise is compared with its own autocorrelations, with the covariance of Bartlett's formula.
+
+Sources: Ljung and Box, On a Measure of Lack of Fit in Time Series Models (1978); Jarque and Bera, Efficient Tests for
+Normality, Homoscedasticity and Serial Independence of Regression Residuals (1980); Breusch and Pagan, A Simple Test for
+Heteroscedasticity and Random Coefficient Variation (1979), in the studentised form of Koenker, A Note on Studentizing a
+Test for Heteroscedasticity (1981).
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 At given delays, gains, encoder offsets and tilt the model is linear in the rest, which one triangular solve gives.
 The others take Gauss-Newton steps of the joint problem, with channels weighted by the standard deviation of their
 residual.
+
+    argmin over theta of min over x of |(y(theta) - A(theta) x) / noise|^2
+
+Source: Golub and Pereyra, The Differentiation of Pseudo-Inverses and Nonlinear Least Squares Problems Whose Variables
+Separate (1973); here steps are those of the joint problem, and x is solved again after each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,16 @@
-"""Motion of a robot on a fixed base under the law of its actuators, from many starts, with exact derivatives."""
+"""Motion of a robot on a fixed base under the law of its actuators, from many starts, with exact derivatives.
+
+A step solves g(x, v1, theta) = 0 for the velocities v1 after it, where x = (q, v) is the state before it and theta the
+parameters. Differentiated,
+
+    (dg/dv1) T.v1 = -(dg/dx) dx - dg/dtheta,
+
+with the matrix of the step itself, so the derivatives are those of the computed motion and not of its limit for small
+steps.
+
+Source: Hairer, Lubich and Wanner, Geometric Numerical Integration (2006), for the implicit midpoint rule; derivatives
+by the implicit function theorem, see `actuated_columns`.
+"""
 
 from typing import NamedTuple
 
@@ -192,6 +204,7 @@ def actuated(plant, law, commands, clock, starts, changes, ring, start, stop, ou
             if law.continuous:
                 read_commands(law, commands, clock, begin + k, 0.5, g.command)
             for _ in range(clock.parts):
+                # Velocities at the end of the step, then their derivatives by its own matrix, then the positions.
                 code = solve_step(plant, law, aimed, clock, wanted or keeps, m, g, d, D)
                 if code != DONE:
                     break

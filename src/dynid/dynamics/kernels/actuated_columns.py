@@ -2,6 +2,14 @@
 
 The derivatives of the velocities after a step solve a linear system with the matrix of the step at its solution, for
 all columns at once. Columns are directions of the parameters, then the initial positions, then the initial velocities.
+
+With the step g = M (v1 - v0)/h + ... of `actuated_step`, qm = q + e h vm, vm = (1 - e) v0 + e v1 and the torque u:
+
+    L T.v1 = by_u T.u - Dq T.q - Y T.v - dg/dtheta,    L = M/h + e Dv + e^2 h Dq + slopes of dry friction,
+    Y = -M/h + (1 - e) (Dv + e h Dq) + slopes of dry friction by the velocity at the start.
+
+Source: own derivation, the implicit function theorem for one step; dg/dtheta of a body is its Newton-Euler torque with
+the change of its parameters (see `regressor`).
 """
 
 from typing import NamedTuple
@@ -133,6 +141,7 @@ def differentiate(plant, law, changes, clock, one, m, g, d, D, T):
         for j in range(n):
             d.L[i, j] = d.K[i, j]
             T.Y[i, j] = -D.M[i, j] / h + (1.0 - e) * (D.Dv[i, j] + e * h * D.Dq[i, j])
+    # The matrix of the step at its solution: K and the slopes of dry friction.
     add_dry(plant.drives, law.slope, d, m.v1[0], d.change, d.L)
     add_start_slopes(plant.drives, plant.values, d, m.v[0], m.v1[0], T.Y)
     if not lu(d.L):

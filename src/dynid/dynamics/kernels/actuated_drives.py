@@ -9,6 +9,13 @@ velocity `width`: it is the mean of tanh(slope s) over s - r to s + r, a ramp wh
 width (width + 2/slope) lets the mean change in proportion to small widths, too.
 
 Dry friction is solved for in a linear model of everything smooth, see `dry_step`.
+
+With r the reach, the soft sign is the mean
+
+    unit(s) = [log cosh(slope (s + r)) - log cosh(slope (s - r))] / (2 slope r).
+
+Source: own derivation; friction that acts with the velocity v + lead a is that of soft constraints in Todorov, Convex
+and Analytically-Invertible Dynamics with Contacts and Constraints (2014).
 """
 
 from math import exp, log1p, sqrt, tanh

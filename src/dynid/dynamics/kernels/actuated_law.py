@@ -3,6 +3,14 @@
 The control law gives u of a joint at each tick; the motor turns u into torque, continuously. A signal that is delayed
 by d ticks is read at tick k - d, linearly between two ticks. At whole ticks, its derivative with respect to the delay
 is that for a longer delay.
+
+With commands (q_c, v_c, tau_c), the measured state (q, v) and a dead zone of width `backlash`:
+
+    u = clip(gain (kp zone(q_c - q - bias) + kd (v_c - v) + tau_c), -limit, limit)
+    tau = clip(u - back_emf v, -stall (1 + v / fastest), stall (1 - v / fastest)).
+
+Source: Spong, Hutchinson and Vidyasagar, Robot Modeling and Control (2006), chapter on independent joint control, for
+the motor with its back electromotive force and the PD law; derivatives by hand.
 """
 
 from math import floor

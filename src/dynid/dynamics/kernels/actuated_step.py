@@ -9,6 +9,10 @@ friction acts with v1. Both have q1 = q0 + h (e v0 + (1 - e) v1) with the share 
 
 It is solved by Newton's method with the matrix K = M/h + e Dv + e^2 h Dq of everything smooth, computed at the first
 guess and again only where the iterations converge slowly; dry friction is solved for in each iteration.
+
+Source: Hairer, Lubich and Wanner, Geometric Numerical Integration (2006), for the implicit midpoint rule and symplectic
+Euler steps; dry friction at the end of the step as in Moreau (1988), see `friction_steps`. The common form with the
+share e, and Newton's method with dry friction solved for within it, are our own.
 """
 
 from math import tanh
@@ -192,6 +196,7 @@ def solve_step(plant, law, aimed, clock, sensitive, m, g, d, D):
                 s -= d.K[i, j] * m.v1[0, j]
             d.r[i] = s
             d.x[i] = m.v1[0, i]
+        # Newton step: the smooth part linearised at v1, dry friction as it is.
         if not solve_dry(plant.drives, law.slope, d, d.x):
             return DIVERGED
         size = scale = 0.0

@@ -3,6 +3,16 @@
 sum(G * Y) is the power of every supporting twist S on the wrench of a body whose inertial parameters are the entries of
 G in that row. Its gradient has two parts: through the twists expressed in the body (dS_j/dq_i = -S_i x S_j for i at or
 beyond j), summed along the chain, and through the motion of the body, propagated back from the tips to the base.
+
+With the pairing <G, Y> = sum of G_jc Y_jc = sum over bodies b and supporting twists S_j of S_j . F_b(pi = G_j), and its
+gradients gV_b and gA_b by the motion of body b and of all bodies beyond, the recursion V_b = V_p + J v, A_b = A_p + J a
++ V_p x J v is run backwards:
+
+    da = J . gA_b,    gV_b <- gV_b + (J v) x* gA_b,    dv = J . (gV_b - V_b x* gA_b),
+    dq = gq_j - J . (A_p x* gA_b + V_p x* gV_b),    gA_p <- gA_p + gA_b,    gV_p <- gV_p + gV_b.
+
+Source: own derivation, which differentiates the Newton-Euler recursion in reverse (Griewank and Walther, Evaluating
+Derivatives, 2008) in base coordinates, where the derivative of a twist by a joint before it is a cross product.
 """
 
 import numpy as np
@@ -68,6 +78,7 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
             for i in range(6):
                 gV[b, i] = gA[b, i] = 0.0
             continue
+        # Bodies one by one: G in the row of a joint is a body whose wrench the twist of that joint works on.
         wx, wy, wz, ax, ay, az, dx, dy, dz = body_motion(R, P, V, A, b)
         swx = swy = swz = sax = say = saz = sdx = sdy = sdz = 0.0  # summed gradients of w, a, d
         px = py = pz = lx = ly = lz = 0.0  # summed S x* f along the chain
@@ -107,6 +118,7 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
         gA[b, 0], gA[b, 1], gA[b, 2], gA[b, 3], gA[b, 4], gA[b, 5] = wrench_to_base(
             R, P, b, sdx, sdy, sdz, sax, say, saz
         )
+    # Reverse of the outward pass: from the tips, each joint takes its part and hands the rest to its parent.
     for j in range(joints - 1, -1, -1):
         b, p = j + 1, tree.parent[j]
         col = first + tree.coordinate[j]

@@ -4,6 +4,14 @@ Per loop, only the joints between its two frames and their common ancestor move 
 rows of all loops form J (row, tree coordinate). J_p, the columns of the passive joints, has full column rank, but may
 have more rows than columns: two of the three rows of a planar linkage are enough. All systems are solved by least
 squares through J_p = Q R (Gram-Schmidt, done twice).
+
+With the gaps phi(q) of all loops, J = dphi/dq = [J_p J_n] over passive and independent joints:
+
+    phi(q) = 0,    N = -J_p^+ J_n,    v_p = N v_n,    a_p = N a_n - J_p^+ (dJ/dt) v.
+
+Sources: Wehage and Haug, Generalized Coordinate Partitioning for Dimension Reduction in Analysis of Constrained Dynamic
+Systems (1982); Featherstone, Rigid Body Dynamics Algorithms (2008), chapter 8. The passive joints follow as in Allgower
+and Georg, Numerical Continuation Methods (1990): a step along the tangent, corrected by Newton's method.
 """
 
 from typing import NamedTuple
@@ -143,6 +151,7 @@ def _fill(tree, closure, w):
         if kind == EQUALITY:
             _fill_equality(closure, loop, w)
             continue
+        # Rows of a loop: the gap between its frames, and the velocity of both points per joint, s + w x p.
         ax, ay, az = _frame_point(closure, f, w.R, w.P)
         bx, by, bz = _frame_point(closure, f + 1, w.R, w.P)
         dx, dy, dz = ax - bx, ay - by, az - bz
@@ -228,6 +237,7 @@ def _solve(w, y, x):
 def _newton(tree, closure, w):
     """Close the loops over the passive joints of w.q, which starts close to an assembled posture."""
     p = closure.passive.shape[0]
+    # Newton's method over the passive joints: q_p <- q_p - J_p^+ phi(q).
     for _ in range(_STEPS):
         _fill(tree, closure, w)
         if not _factor(w):
@@ -256,6 +266,7 @@ def _tangent(tree, closure, w, keep):
     if not apart <= closure.apart:
         return BROKEN
     for j in range(closure.independent.shape[0]):
+        # Column j of N = -J_p^+ J_n; a joint outside of all loops moves no passive one.
         moves = False
         for r in range(w.C.shape[1]):
             moves = moves or w.C[j, r] != 0.0
@@ -303,6 +314,7 @@ def _follow(tree, closure, q, k, w):
             longest = max(longest, abs(s))
             w.tangent[i] = w.old[0, closure.passive[i]] + s
             w.q[0, closure.passive[i]] = w.tangent[i]
+        # Corrector, after the predictor along the tangent.
         result = _newton(tree, closure, w)
         bend = 0.0
         for i in range(p):
@@ -407,6 +419,7 @@ def assemble_one(tree, closure, q, v, a, w, last, full_q, full_v, full_a):
         full_q[0, i] = w.q[0, i]
     moved(closure, w.N, v, 0, full_v)
     moved(closure, w.N, a, 0, full_a)
+    # The part of a_p = N a_n - J_p^+ (dJ/dt) v that velocities alone make.
     _drift(tree, closure, full_v, 0, w)
     _solve(w, w.rest, w.x)
     for i in range(closure.passive.shape[0]):

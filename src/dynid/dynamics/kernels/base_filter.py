@@ -6,6 +6,13 @@ accelerometer. Yaw and position do not occur, so nothing drifts:
     u' = f - b + g - (w - c) x u,    g' = -(w - c) x g,    0 = u + (w - c) x r + d
 
 with specific force f, angular velocity w, and position r and relative velocity d of a foot at rest.
+
+Prediction by Heun's method with P <- F P F' + Q, F = 1 + h A + (h A)^2 / 2; update by scalar rows H, gain P H' / (H P
+H' + variance). Backwards, with G = P_k F' P_k+1^-1 of the prediction P_k+1: x_k <- x_k + G (x_k+1 - prediction of it).
+
+Sources: Rauch, Tung and Striebel, Maximum Likelihood Estimates of Linear Dynamic Systems (1965), for the smoother;
+Bloesch and others, State Estimation for Legged Robots: Consistent Fusion of Leg Kinematics and IMU (2012), for feet at
+rest as measurements. The state in base axes without position and heading is our own choice.
 """
 
 import numpy as np
@@ -81,6 +88,7 @@ def smooth_base(
             for i in range(3):
                 A[i, 3 + i] += 1.0
                 A[i, 9 + i] -= 1.0
+            # Prediction by Heun's method, which uses the measurements at both ends.
             _rate(x, f[k - 1], w[k - 1], k1)
             for i in range(_SIZE):
                 trial[i] = x[i] + (step_s * k1[i] if i < 6 else 0.0)
@@ -124,6 +132,7 @@ def smooth_base(
                 _update(x, P, H, -(x[i] + turning + relative[k, c, i]), foot_std * foot_std, gain)
         states[k], variances[k] = x, P
     for k in range(samples - 2, -1, -1):
+        # Backward pass of Rauch, Tung and Striebel with the gain P_k F' P_k+1^-1.
         G = np.linalg.solve(P_before[k + 1], F_all[k + 1] @ variances[k]).T
         states[k] += G @ (states[k + 1] - before[k + 1])
         variances[k] += G @ (variances[k + 1] - P_before[k + 1]) @ np.ascontiguousarray(G.T)

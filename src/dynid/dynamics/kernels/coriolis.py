@@ -1,7 +1,14 @@
-"""Coriolis matrix of the Christoffel symbols (Echeandia and Wensing 2021).
+"""Coriolis matrix of the Christoffel symbols.
 
-With I and B summed over the bodies that joint j carries, and T' = V x T the time derivative of a twist:
-C_ij = T_i.(I T'_j + B T_j) and C_ji = T'_i.I T_j + T_i.B' T_j for i supporting j.
+With I and B summed over the bodies that joint j carries, and T' = V x T the time derivative of a twist,
+
+    C_ij = T_i.(I T'_j + B T_j),    C_ji = T'_i.I T_j + T_i.B' T_j    for i supporting j.
+
+B is the sum of ((V x*) I - I (V x) + (I V) bar x*) / 2 over the bodies; then dM/dt = C + C' and C v is the torque of
+Coriolis and centrifugal forces.
+
+Source: Echeandia and Wensing, Numerical Methods to Compute the Coriolis Matrix and Christoffel Symbols for Rigid-Body
+Systems (2021). The entries of B were multiplied out here, see `coriolis_terms`.
 """
 
 import numpy as np

@@ -1,4 +1,12 @@
-"""Motion of springs between motors that move as measured and links of a known mass matrix."""
+"""Motion of springs between motors that move as measured and links of a known mass matrix.
+
+Newmark's method with gamma = 1/2:
+
+    v_n = v_n-1 + h (a_n-1 + a_n) / 2,    x_n = x_n-1 + h v_n-1 + h^2 ((1/2 - beta) a_n-1 + beta a_n)
+    (M + d h / 2 + beta k h^2) a_n = load - d (v_n-1 + h a_n-1 / 2) - k (x_n-1 + h v_n-1 + (1/2 - beta) h^2 a_n-1).
+
+Source: Newmark, A Method of Computation for Structural Dynamics (1959).
+"""
 
 from typing import Any
 
@@ -27,6 +35,7 @@ def spring_responses(S: Any, load: Any, k: Any, d: Any, beta: float, h: float, x
             for j in range(c):
                 vp = v[n - 1, i, j] + 0.5 * h * a[n - 1, i, j]
                 xp = x[n - 1, i, j] + h * v[n - 1, i, j] + (0.5 - beta) * h * h * a[n - 1, i, j]
+                # Predictor with the acceleration before, corrected below by the one that balances the forces.
                 x[n, i, j], v[n, i, j] = xp, vp
                 rest[i, j] = load[n, i, j] - d[n, i] * vp - k[i] * xp
         for i in range(f):

@@ -1,13 +1,16 @@
 """Derivatives of the inverse dynamics of a robot on a fixed base with respect to position and velocity.
 
 In base coordinates, with the inertia I, twist V, acceleration A and wrench f = I A + V x* I V of each body, and for a
-joint i with twist J that is carried by body p (Carpentier and Mansard 2018; Singh, Russell and Wensing 2022):
+joint i with twist J that is carried by body p:
 
     df_b/dq_i = J x* f_b + I_b Y + 2 B_b X      X = V_p x J
     df_b/dv_i = 2 I_b X + 2 B_b J               Y = A_p x J + V_p x X
 
 for every body b that joint i carries, with the matrix B of the Coriolis matrix. Inertias, wrenches and B of a body with
 all bodies that it carries are plain sums.
+
+Sources: Carpentier and Mansard, Analytical Derivatives of Rigid Body Dynamics Algorithms (2018); Singh, Russell and
+Wensing, Efficient Analytical Derivatives of Rigid-Body Dynamics Using Spatial Vector Algebra (2022).
 """
 
 import numpy as np
@@ -73,10 +76,12 @@ def rigid_derivatives(tree, J, V, A, C, F, B, X, tau, k, M, Dq, Dv):
     for i in range(M.shape[0]):
         for j in range(M.shape[0]):
             M[i, j] = Dq[i, j] = Dv[i, j] = 0.0
+    # Outward pass: what a joint adds to the motion of the bodies beyond it, and the wrench of each body.
     for b in range(1, bodies):
         _joint_terms(tree, J, V, A, b - 1, X)
         _body_wrench(C, V, A, b, F)
         coriolis_terms(C, V, b, B)
+    # Inward pass: F, C and B of row b are those of body b with all bodies beyond it.
     for j in range(bodies - 2, -1, -1):
         b, p, g, col = j + 1, tree.parent[j], tree.ratio[j], tree.coordinate[j]
         sx, sy, sz, tx, ty, tz = J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5]
@@ -104,6 +109,7 @@ def rigid_derivatives(tree, J, V, A, C, F, B, X, tau, k, M, Dq, Dv):
             M[row, col] += value
             Dq[row, col] += r * _dot(J, i, 0, u0, u1, u2, u3, u4, u5)
             Dv[row, col] += r * _dot(J, i, 0, w0, w1, w2, w3, w4, w5)
+            # J_j . (J_i x* f) and the derivative of J_j along joint i cancel, so that Y and X of joint i remain.
             if i != j:
                 M[col, row] += value
                 Dq[col, row] += r * (_dot(X, i, 6, m0, m1, m2, m3, m4, m5) + t0 * X[i, 3] + t1 * X[i, 4] + t2 * X[i, 5])

@@ -7,6 +7,14 @@ tanh(slope s) where its slope is not zero; Stribeck friction is the same times e
 A simulation has additional kinds: ELASTIC, a spring whose stiffness may be large; RIPPLE, sin(slope s + rest) of the
 position. Custom columns are tables: TABLE over the position; CURVE over asinh(velocity / CURVE_SCALE), plus `rest`
 times the sign of the velocity, or its tanh.
+
+    tau = sum over terms t of value_t d_t f_t(s_t)
+
+with d d' a of rotors, d d' v of viscous friction, d sign(s) of Coulomb friction, d sign(s) exp(-(s/rest)^2) of Stribeck
+friction, d (d.q - rest) of springs and d of offsets.
+
+Source: Armstrong-Helouvry, Dupont and Canudas de Wit, A Survey of Models, Analysis Tools and Compensation Methods for
+the Control of Machines with Friction (1994), for the friction laws.
 """
 
 from math import asinh, exp, sin, sqrt, tanh

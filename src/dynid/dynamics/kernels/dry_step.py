@@ -1,7 +1,12 @@
 """The velocities at the end of a step with dry friction, for a linear model of everything smooth.
 
-The equation is K x + r + f(x) = 0 with the dry friction f = sum of d bound tanh(slope d.x) over the shafts, with the
-lead of soft friction in d.x. Every part of f increases with x, so there is one solution.
+    K x + r + f(x) = 0,    f(x) = sum over shafts of d bound tanh(slope d.x) + load tanh(slope_by_load x)
+
+with the lead of soft friction in d.x. Every part of f increases with x, so there is one solution.
+
+Source: own derivation. The symmetric part of K is positive definite and f is monotone, so that x is unique; Newton's
+method is fast close to it, and a sweep over the rows with brackets makes progress where tanh is steep (nonlinear
+Gauss-Seidel: Ortega and Rheinboldt, Iterative Solution of Nonlinear Equations in Several Variables, 1970).
 """
 
 from math import tanh

@@ -1,4 +1,12 @@
-"""Kinetic and potential energy, linear in the parameters; placements and Jacobians of frames."""
+"""Kinetic and potential energy, linear in the parameters; placements and Jacobians of frames.
+
+With the velocity u of the origin, the angular velocity w, the position p and rotation R of each body, and gravity g:
+
+    T = sum of m u.u / 2 + h.(u x w) + w.I w / 2,    U = -sum of g.(m p + R h).
+
+Source: Gautier and Khalil, Direct Calculation of Minimum Set of Inertial Parameters of Serial Robots (1990), who start
+from these functions.
+"""
 
 import numpy as np
 

@@ -2,6 +2,12 @@
 
 Both have the same signatures; the compiler chooses by the type of the first argument, so that trees pay nothing for
 the loops of others. Those of linkages are not inlined: that would take minutes to compile.
+
+    M(q) a + bias(q, v) = tau,    and with closed loops    M = N' M_tree N,    bias = N' (bias_tree + M_tree (dN/dt) v)
+
+where N maps the velocities of the independent joints to those of all joints of the tree.
+
+Source: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 3 and 8 (closed-loop systems).
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,12 @@
-"""Forward dynamics: solve M a = tau - bias."""
+"""Forward dynamics: solve M a = tau - bias.
+
+With the mass matrix M and the bias (Coriolis, gravity and drive torques) at (q, v),
+
+    a = M^-1 (tau - bias),    M = L' L.
+
+Source: Featherstone, Rigid Body Dynamics Algorithms (2008), chapter 6 (inertia-matrix methods) and section 6.5 (factors
+of a branched tree).
+"""
 
 from math import sqrt
 

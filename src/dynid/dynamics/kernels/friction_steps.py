@@ -3,6 +3,16 @@
 The shafts move with s = d . v, where the velocities of the joints begin at `first`. The work space w has the velocities
 v and v1 (1, n) at the start and the end of the step, bias (1, n), the factor of the mass matrix M (n, n), the responses
 G (term, n) of the velocities to unit impulses, and the impulses (term,).
+
+With damping D and the responses G_t = (M + h D)^-1 d_t, the velocities at the end of the step are
+
+    v1 = v + h (M + h D)^-1 (tau - bias) - sum of G_t p_t,    p_t in [low, high] bound_t,
+
+where an impulse p_t = clip(s / (d_t . G_t), low, high) stops a shaft, which would have the velocity s without it, if it
+can; with smooth friction p = bound tanh(slope (s - d_t . G_t p)).
+
+Sources: Moreau, Unilateral Contact and Dry Friction in Finite Freedom Dynamics (1988), for impulses at the end of a
+step; Jean, The Non-Smooth Contact Dynamics Method (1999), for finding them one contact after the other.
 """
 
 from math import tanh

@@ -1,4 +1,17 @@
-"""Integration under constant torques: explicit Runge-Kutta, or Euler steps implicit in friction and elasticity."""
+"""Integration under constant torques: explicit Runge-Kutta, or Euler steps implicit in friction and elasticity.
+
+With x = (q, v), x' = f(x) and torques tau held over the span:
+
+    explicit:    K_s = f(x + h sum of a_sr K_r),    x1 = x + h sum of b_s K_s,    error = h sum of e_s K_s
+    implicit:    (M + h D + h^2 K) (v1 - v) = h (tau - bias - h K v) - sum of d_t p_t,    q1 = q + h v1
+
+with viscous friction D, springs K and the impulses p_t of `friction_steps`. The next step of the adaptive method is 0.9
+h error^(-1/5), where the error is relative to the tolerances.
+
+Sources: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (1993), section II.4, for steps and
+error; Moreau, Unilateral Contact and Dry Friction in Finite Freedom Dynamics (1988), for Euler steps with impulses of
+friction; Hairer, Lubich and Wanner, Geometric Numerical Integration (2006), for symplectic Euler steps.
+"""
 
 from math import sqrt, tanh
 from typing import NamedTuple
@@ -163,6 +176,7 @@ def _implicit(tree, inertia, drives, values, h, w):
     ):
         return False
     shafts = shafts_of(tree, drives)
+    # M + h D + h^2 K: viscous friction and springs with the velocity and the position at the end.
     add_damping(shafts, values, 0, h, w)
     if not factor(w.M):
         return False
@@ -171,6 +185,7 @@ def _implicit(tree, inertia, drives, values, h, w):
     substitute(w.M, w.acc[0])
     for i in range(n):
         w.v1[0, i] = w.v[0, i] + h * w.acc[0, i]
+    # Impulses of dry friction, one shaft after the other (projected Gauss-Seidel), from those of the step before.
     repeat_impulses(shafts, 0, w)
     for _ in range(_SWEEPS):
         change = 0.0
@@ -236,6 +251,7 @@ def hold(tree, inertia, drives, values, method, span, w):
             for i in range(n):
                 w.first[i] = w.acc[0, i] if method.implicit else w.KV[0, i]
         if adaptive:
+            # A step of fifth order with an error of one tolerance: h error^(-1/5), a tenth shorter to be accepted.
             error = _error(method, h, w) if fine else np.inf
             if not error <= 1.0:
                 known, broken = (1 if fine else known), broken or not fine

@@ -2,6 +2,15 @@
 
 The order is (parameters, positions, velocities) with covariance S S', S lower triangular. Parameters are constant in a
 prediction, so that only the 2 n rows of the state need a new triangle.
+
+With x = (beta, q, v), P = S S' and the gain k = P H' / (H P H' + variance) of a scalar measurement y = H x:
+
+    x <- x + k (y - H x),    P <- (1 - k H) P,    prediction    P <- F P F' + Q
+
+where F comes from derivatives (`extended_filter`) or from sigma points (`unscented_filter`).
+
+Sources: Carlson, Fast Triangular Formulation of the Square Root Filter (1973), for the update of S; Julier, The Scaled
+Unscented Transformation (2002), for the sigma points. The triangular prediction with constant parameters is our own.
 """
 
 from math import hypot, sqrt
@@ -56,6 +65,7 @@ def _correct(mean, S, row, value, variance, e):
     for i in range(S.shape[0]):
         e[i] = 0.0
     for j in range(row, -1, -1):
+        # One column of S after the other: the variance of the innovation grows from that of the measurement.
         f = S[row, j]
         before = total
         total += f * f
@@ -179,6 +189,7 @@ def _extended(tree, inertia, drives, values, method, model, tick, torque, mean, 
             a[k, i] = (mean[b + n + i] - before[n + i]) / span
         q[1 + i, i] += _DIFFERENCE
         v[1 + n + i, i] += _DIFFERENCE
+    # Slopes K and D of the inverse dynamics, by differences about the middle of the step.
     inverse_dynamics(tree, inertia, q, v, a, 0, rows, tau)
     drive_torques(tree, drives, values, q, v, a, 0, rows, tau)
     Y, M = np.zeros((1, n, model.offset.shape[0])), np.zeros((1, n, n))
@@ -257,6 +268,7 @@ def _unscented(tree, inertia, drives, values, method, model, tick, torque, mean,
     weight = sqrt(2.0 - model.alpha**2)
     for i in range(2 * n):
         wide[i, 3 * n + points] = weight * shift[i]
+        # Mean and square root of the transform: columns a, c and the shift s, weighted to sum up to the covariance.
         mean[b + i] = centre[i] + shift[i]
         for j in range(b):
             S[b + i, j] = cross[i, j]

@@ -1,4 +1,16 @@
-"""Placements, joint twists, velocities and accelerations of all bodies for one sample."""
+"""Placements, joint twists, velocities and accelerations of all bodies for one sample.
+
+Outward pass of the recursive Newton-Euler algorithm, from parent p over joint j to body b = j + 1:
+
+    R_b = R_p E_j(x),    P_b = P_p + R_p t_j(x),    x = ratio q + offset,    J_j = (R_b s + P_b x R_b w, R_b w)
+    V_b = V_p + J_j v_j,    A_b = A_p + J_j a_j + V_p x J_j v_j
+
+with the twist S_j = (s, w) of the joint in axes of its body. E_j is a constant matrix, one times sin x and one times
+cos x; t_j has a part in proportion to x as well. Gravity enters as the acceleration A_0 = -g of the base.
+
+Sources: Luh, Walker and Paul, On-Line Computational Scheme for Mechanical Manipulators (1980), for the recursion and
+the accelerated base; Featherstone, Rigid Body Dynamics Algorithms (2008), chapter 5, for its form with spatial vectors.
+"""
 
 from math import cos, sin
 
@@ -55,6 +67,7 @@ def place_joint(tree, q, k, j, R, P, J):
     tx = t[0, 0] + s * t[1, 0] + c * t[2, 0] + x * t[3, 0]
     ty = t[0, 1] + s * t[1, 1] + c * t[2, 1] + x * t[3, 1]
     tz = t[0, 2] + s * t[1, 2] + c * t[2, 2] + x * t[3, 2]
+    # The twist of the joint is constant in axes of its body: a joint does not change its own axis.
     S = tree.subspace[j]
     # Row by row of R_p: the body's rotation, its position and the two halves of the twist.
     e0, e1, e2 = R[p, 0], R[p, 1], R[p, 2]

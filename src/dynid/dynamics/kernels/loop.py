@@ -1,4 +1,16 @@
-"""Closed loop: measure, compute the command, saturate, hold the torque for one control period."""
+"""Closed loop: measure, compute the command, saturate, hold the torque for one control period.
+
+Per joint and tick, with the measured state (q, v) and the inputs in = (q_ref, v_ref, q, v):
+
+    u = C x + D in,    x <- A x + B in,    command = u + feed                                  without a model
+    command = ID(q, v, a_ref + u) + feed                                                       computed torque
+    command = ID(q, v, u) + feed                                                               linearisation
+    command = ID(q, v, a_ref) + u + feed                                                       augmented
+    command = ID(q, 0, 0) + u + feed, with drive torques at v for compensation                 gravity, compensation
+
+Sources: Astrom and Wittenmark, Computer-Controlled Systems (1997), for the sampled law and the held torque; Siciliano,
+Sciavicco, Villani and Oriolo, Robotics: Modelling, Planning and Control (2009), chapter 8, for laws with a model.
+"""
 
 from typing import NamedTuple
 
@@ -138,6 +150,7 @@ def _deliver(sensing, bounds, push, k, w, state):
         w.tau[0, i] = 0.0
     for i in range(state.seen.shape[1]):
         state.queue[k % slots, i] = state.command[0, i]
+        # A command acts after the delay; until the first one does, the oldest is held.
         due = state.queue[(k - sensing.delay) % slots, i] if k >= sensing.delay else state.queue[0, i]
         w.acc[0, i] = min(max(due, -bounds.torque[i]), bounds.torque[i])
         w.tau[0, sensing.motor[i]] += w.acc[0, i]

@@ -1,6 +1,13 @@
 """Mass matrix by composite inertias.
 
 Composite inertias are plain sums in base coordinates; a body's ten numbers are moved there once.
+
+Composite-rigid-body algorithm: with the inertia C_j of all bodies beyond joint j,
+
+    C_p <- C_p + C_b,    M_ij = M_ji = J_i . C_j J_j for i supporting j,    M_ij = 0 for joints on different branches.
+
+Sources: Walker and Orin, Efficient Dynamic Computer Simulation of Robotic Mechanisms (1982); Featherstone, Rigid Body
+Dynamics Algorithms (2008), chapter 6.
 """
 
 import numpy as np
@@ -92,6 +99,7 @@ def rigid_mass(tree, J, C, M):
         M[i, 0], M[i, 1], M[i, 2], M[i, 3], M[i, 4], M[i, 5] = fx, fy, fz, nx, ny, nz
     for j in range(tree.parent.shape[0]):
         g, col = tree.ratio[j], first + tree.coordinate[j]
+        # Force that moves all bodies beyond joint j with its unit acceleration; it loads every joint before.
         fx, fy, fz, nx, ny, nz = momentum(C, j + 1, J[j, 0], J[j, 1], J[j, 2], J[j, 3], J[j, 4], J[j, 5])
         fx, fy, fz, nx, ny, nz = g * fx, g * fy, g * fz, g * nx, g * ny, g * nz
         if first:

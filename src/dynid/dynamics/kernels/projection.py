@@ -1,4 +1,15 @@
-"""Rows of the equations of motion without contact forces, whitened, sample by sample."""
+"""Rows of the equations of motion without contact forces, whitened, sample by sample.
+
+With contact Jacobian J_c and contact forces f, the rows Y pi = tau + J_c' f lose the forces on the null space N of J_c:
+
+    N' Y pi = N' tau,    A = N' (S S + M D D M') N = L L',    out = L^-1 N' Y
+
+with diagonal matrices S and D of the standard deviations of torques and accelerations. N are the last columns of Q in
+J_c' = Q R, by Householder reflections.
+
+Sources: Mistry, Buchli and Schaal, Inverse Dynamics Control of Floating Base Systems Using Orthogonal Decomposition
+(2010), for the projection; Golub and Van Loan, Matrix Computations (4th edition 2013), chapter 5, for the reflections.
+"""
 
 from math import sqrt
 
@@ -54,6 +65,7 @@ def project(jacobian, columns, mass, torque_std, acceleration_std, start, stop, 
             for c in range(p):
                 rows[i, first + c] = columns[k, i, c]
         for c in range(r):
+            # Householder QR of J_c': below the first r rows, Q' is N', and all columns are turned along.
             whole, rest = 0.0, 0.0
             for i in range(nv):
                 x = rows[i, c] * rows[i, c]
@@ -68,6 +80,7 @@ def project(jacobian, columns, mass, torque_std, acceleration_std, start, stop, 
             for i in range(c, nv):
                 size += direction[i] * direction[i]
             _reflect(rows, c, direction, size, sums)
+        # Covariance of the projected noise, N' (S S + M D D M') N, and its Cholesky factor L.
         largest = 0.0
         for i in range(m):
             for j in range(i + 1):
@@ -86,6 +99,7 @@ def project(jacobian, columns, mass, torque_std, acceleration_std, start, stop, 
                 else:
                     L[i, j] = total / L[j, j]
         for i in range(m):
+            # Whitened rows L^-1 N' Y by forward substitution.
             row = out[k, i]
             for c in range(p):
                 row[c] = rows[r + i, first + c]

@@ -1,4 +1,12 @@
-"""Recursive filters over many columns at once."""
+"""Recursive filters over many columns at once.
+
+One section of second order in transposed direct form II, for input x and output y of a sample:
+
+    y = b0 x + z0,    z0 <- b1 x - a1 y + z1,    z1 <- b2 x - a2 y.
+
+Source: Oppenheim and Schafer, Discrete-Time Signal Processing (2010), chapter on structures for discrete-time
+systems.
+"""
 
 import numpy as np
 

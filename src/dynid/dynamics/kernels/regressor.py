@@ -1,4 +1,14 @@
-"""Regressor of the rigid bodies: row (joint), column (inertial parameter)."""
+"""Regressor of the rigid bodies: row (joint), column (inertial parameter).
+
+Newton-Euler wrenches are linear in the inertial parameters pi_b = (m, h, I) of a body, so that
+
+    tau_j = sum over b beyond j of J_j . W_b pi_b,    Y[j, columns of b] = J_j . W_b
+
+where column i of W_b is the wrench of body b whose parameter i is one and all others zero.
+
+Sources: Atkeson, An and Hollerbach, Estimation of Inertial Parameters of Manipulator Loads and Links (1986); Khalil and
+Dombre, Modeling, Identification and Control of Robots (2002), chapter on the identification of dynamic parameters.
+"""
 
 import numpy as np
 

@@ -7,6 +7,14 @@ steep that it stops the shaft within a step.
 
 The loops of a linkage close in the middle of the step, where its torques and its mass matrix are projected on the
 independent joints.
+
+    q_m = q + h v / 2,    (M(q_m) + h D / 2) (v1 - v) = h (tau - bias(q_m, v_m)) - sum d_t p_t,    q1 = q_m + h v1 / 2
+
+with the rigid torques of the bias at the velocity v_m = v + h a / 2 for the acceleration a of the step before, the
+torques of its drives at v, viscous friction D and the impulses p_t of `friction_steps`.
+
+Sources: Moreau, Unilateral Contact and Dry Friction in Finite Freedom Dynamics (1988), for the rule with positions at
+the middle of a step; Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (2008).
 """
 
 from math import cos, sin, sqrt
@@ -299,6 +307,7 @@ def _advance(plant, h, w):
             w.L[i, j] = w.M[i, j]
     if not factor(w.L):  # friction below would hide it
         return NOT_POSITIVE
+    # Viscous friction with the mean of both velocities: M + h D / 2.
     add_damping(drives, plant.values, first, 0.5 * h, w)
     if not factor(w.M):  # negative viscous friction grows beyond the inertia within a step
         return DIVERGED
@@ -325,6 +334,7 @@ def _row(plant, h, parts, torque, row, fresh, w):
             w.tau[0, i] = (1.0 - share) * torque[row, i] + share * torque[row + 1, i]
         for again in range(2 if fresh and part == 0 else 1):
             known = again == 1 or part > 0 or not fresh
+            # First half of the positions with the velocity at the start; the second half follows with that at the end.
             _shift(plant.tree, w.q, w.v, 0.5 * h, w.middle)
             for i in range(n):
                 w.moving[0, i] = w.v[0, i] + (0.5 * h * w.acc[0, i] if known else 0.0)

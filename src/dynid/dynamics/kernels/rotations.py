@@ -1,4 +1,11 @@
-"""Update of a triangular factor by rows, at the same cost for every sample."""
+"""Update of a triangular factor by rows, at the same cost for every sample.
+
+    R_i <- c R_i + s x,    x <- c x - s R_i,    c = R_ii / h,    s = x_i / h,    h = sqrt(R_ii^2 + x_i^2)
+
+makes x_i zero, for every row i of R and a new row x. Rotations are orthogonal, so that R'R becomes R'R + x'x.
+
+Source: Golub and Van Loan, Matrix Computations (4th edition 2013), chapter 5 (Givens rotations).
+"""
 
 import numpy as np
 

@@ -1,6 +1,13 @@
 """Compiled steps of a stream: filtered regressor rows of each sample, and their rotation into triangular factors.
 
 No array is created here. What a step needs lies in the arrays of `Stream` and `Factors`, made once.
+
+The rows [W y] of a sample pass one low-pass H each, which keeps H W pi = H y, and are rotated in with forgetting:
+
+    R'R <- fade^2 R'R + [W y]'[W y],    weight <- fade^2 weight + 1.
+
+Sources: Khalil and Dombre, Modeling, Identification and Control of Robots (2002), for one filter on both sides of the
+equation; Haykin, Adaptive Filter Theory (2002), chapter on square-root adaptive filters, for the factor.
 """
 
 from math import sqrt
@@ -181,6 +188,7 @@ def _rotate(R, first, size, x, fade):
     """Rotate a row x (size,) into the triangular factor at R[first:], whose rows are multiplied by `fade` before."""
     for j in range(size):
         at = first + j * size
+        # Givens rotation of the faded row j and the new row, which makes x[j] zero.
         r, y = fade * R[at + j], x[j]
         h = sqrt(r * r + y * y)
         if h == 0.0:
@@ -231,6 +239,7 @@ def fold_rows(s, f, rows, count):
             for i in range(size):
                 f.row[i] = rows[k, f.start[c] + i]
             f.clock[c] += 1.0
+            # Rows of this channel in other blocks have faded this one as well: as many steps as there were rows.
             fade = f.fade[0] ** (f.clock[c] - f.last[slot, c]) if f.fade[0] < 1.0 else 1.0
             f.last[slot, c] = f.clock[c]
             f.weight[slot, c] = f.weight[slot, c] * fade * fade + 1.0

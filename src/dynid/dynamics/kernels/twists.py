@@ -1,4 +1,11 @@
-"""Cross products of twists and wrenches, linear part and force first."""
+"""Cross products of twists and wrenches, linear part and force first.
+
+For a twist (u, w), another twist (s, t) and a wrench (f, n):
+
+    (u, w) x (s, t) = (w x s + u x t, w x t),    (u, w) x* (f, n) = (w x f, u x f + w x n).
+
+Source: Featherstone, Rigid Body Dynamics Algorithms (2008), chapter 2, where the angular part comes first.
+"""
 
 from dynid.dynamics.kernels.compiler import step
 from dynid.dynamics.kernels.kinematics import cross

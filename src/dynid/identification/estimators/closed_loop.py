@@ -8,6 +8,23 @@ solve over physically consistent robots only.
 Closed-loop output error compares positions, input error torques: simulated signals are fitted to measured ones by
 Levenberg-Marquardt. Sensitivities come from finite differences, one simulation per base parameter, so they include the
 effect of a parameter on the whole loop, where DIDIM uses the regressor alone.
+
+With the measured regressor X, the simulated one Z at the parameters before, measured torques y and the noise of the
+joints divided out, and with the errors e(beta) of simulated positions or torques and their sensitivities S:
+
+    didim         beta <- argmin |y - Z beta|^2
+    iv            beta <- (Z'X)^-1 Z'y,    covariance (X' P X)^-1, with P the projection onto the columns of Z
+    pc-didim      pi <- argmin |y - Z K pi|^2 over physically consistent pi
+    pc-iv         pi <- argmin |P (y - X K pi)|^2 over physically consistent pi
+    cloe, clie    beta <- beta + argmin |e - S d|^2 + damping |diag(|S_i|) d|^2 over d
+
+Sources: Gautier, Janot and Vandanjon, A New Closed-Loop Output Error Method for Parameter Identification of Robot
+Dynamics (2013), for DIDIM; Janot, Vandanjon and Gautier, A Generic Instrumental Variable Approach for Industrial Robot
+Identification (2014), for IV; Janot and Wensing, Sequential Semidefinite Optimization for Physically and Statistically
+Consistent Robot Identification (2021), equations 45 to 49, for PC-DIDIM; Landau and Karimi, Recursive Algorithms for
+Identification in Closed Loop (1997), for output error in closed loop; Marquardt, An Algorithm for Least-Squares
+Estimation of Nonlinear Parameters (1963), for the damping. The projected residual of pc-iv is that of two-stage least
+squares, under constraints of our own choice.
 """
 
 from __future__ import annotations

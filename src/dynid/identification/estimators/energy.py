@@ -3,6 +3,15 @@
 The equations and their noise are those of `dynid.identification.balance`. How noisy the torque of each joint is, and
 how noisy the energies are, follows from the residuals. Their squares are fitted by variances that are not negative, one
 per joint times its share and one for the ends of the windows. The covariance that results whitens the equations.
+
+With the rows W beta = y of the balance, the shares c_ij of the joints in equation i and the variance v_j of each joint:
+
+    var_ii = sum of c_ij v_j + 2 end,    var_i,i-1 = -end for neighbours,    beta = argmin e' var^-1 e,
+    (v, end) = argmin of sum of (e_i e_k - var_ik)^2 / var(e_i e_k) over v, end >= 0.
+
+Sources: Gautier, Dynamic Identification of Robots with Power Model (1997), for the power model; Gautier and Khalil,
+Direct Calculation of Minimum Set of Inertial Parameters of Serial Robots (1990), for the energy functions. Variances by
+nonnegative least squares on products of residuals are our own.
 """
 
 from __future__ import annotations

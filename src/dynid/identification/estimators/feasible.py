@@ -1,4 +1,17 @@
-"""Least squares over physically consistent robots only: masses positive, inertias of a real mass distribution."""
+"""Least squares over physically consistent robots only: masses positive, inertias of a real mass distribution.
+
+With the factor [R z] of the weighted rows [W y] over the base parameters beta = K pi:
+
+    pi = argmin |R K pi - z|^2 / 2 + weight distance(pi, prior)    subject to cones of pi,
+
+where without a weight the largest one is taken whose fit exceeds the smallest sum of squares by no more than `excess`.
+
+Sources: Sousa and Cortesao, Physical Feasibility of Robot Base Inertial Parameter Identification: A Linear Matrix
+Inequality Approach (2014), for least squares under linear matrix inequalities, reduced by QR; Wensing, Kim and Slotine,
+Linear Matrix Inequalities for Physically Consistent Inertial Parameter Identification (2018), for the pseudo-inertia;
+Lee, Wensing and Park, Geometric Robot Dynamic Identification: A Convex Programming Approach (2020), for the metrics.
+The bound on the excess is our own: what noise alone makes of the sum of squares is no reason to leave the prior.
+"""
 
 from __future__ import annotations
 

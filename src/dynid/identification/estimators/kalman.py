@@ -2,6 +2,14 @@
 
 The measured torques are the input and the measured positions the output. Noise that feedback brings into the torques
 has moved the robot, so it causes no bias here. Neither the controller nor derivatives of the positions are needed.
+
+With the state x = (beta, q, v), torques tau and noise w of the torques, noise n of the positions:
+
+    beta' = drift,    q' = v,    M(q) v' = tau + w - bias(q, v; beta),    y = q + n.
+
+Sources: Gautier and Poignet, Extended Kalman Filtering and Weighted Least Squares Dynamic Identification of Robot
+(2001); Julier and Uhlmann, A New Extension of the Kalman Filter to Nonlinear Systems (1997), for the unscented filter.
+The kernels are those of `dynid.dynamics.kernels.kalman`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,22 @@
-"""Least squares from the folded factor: ordinary, per joint, towards a prior, total, generalized, robust."""
+"""Least squares from the folded factor: ordinary, per joint, towards a prior, total, generalized, robust.
+
+With the rows [W y] of all channels and the noise s_j of channel j, the methods minimise
+
+    ols    sum |y_j - W_j beta|^2,                              covariance s^2 (W'W)^-1
+    wls    sum |y_j - W_j beta|^2 / s_j^2,                      covariance (sum of W_j'W_j / s_j^2)^-1
+    ridge  the same + |S^-1/2 (beta - prior)|^2
+    gls    sum over samples of e' C^-1 e,                       C = mean of e e' over the channels of a sample
+    tls    |[dW dy]| subject to y + dy = (W + dW) beta
+    irls   sum of rho(e / s_j), with weights psi(z) / z,        covariance A^-1 B A^-1
+
+and all solve R beta = z with the triangular factor [R z] of the weighted rows.
+
+Sources: Gautier and Poignet, Extended Kalman Filtering and Weighted Least Squares Dynamic Identification of Robot
+(2001), for weights by the residuals of each joint; Zellner, An Efficient Method of Estimating Seemingly Unrelated
+Regressions (1962), for gls; Van Huffel and Vandewalle, The Total Least Squares Problem (1991), for tls; Huber, Robust
+Statistics (1981), for irls and its covariance; Hoerl and Kennard, Ridge Regression (1970), for ridge, here with a prior
+mean.
+"""
 
 from __future__ import annotations
 

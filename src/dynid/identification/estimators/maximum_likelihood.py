@@ -1,8 +1,19 @@
-"""Maximum likelihood with noise in positions and torques (Olsen, Swevers and Verdonck 2002).
+"""Maximum likelihood with noise in positions and torques.
 
 Least squares assumes that the motion is exact. Here the torque error of every sample is e = torque noise - J n, where n
 is the noise of position, velocity and acceleration after filtering and J the derivative of the inverse dynamics. Its
 covariance depends on the sample and on the parameters.
+
+With the errors e_k = y_k - W_k beta of sample k, the covariance D = diag(std^2) of the positions and G of position,
+velocity and acceleration for unit noise of the positions:
+
+    Sigma_k = C + sum over joints of J_k (D x G) J_k',    minimise sum of e_k' Sigma_k^-1 e_k over beta,
+    C <- C - C mean(Sigma_k^-1) C + mean(u_k u_k'),    u_k = C Sigma_k^-1 e_k.
+
+Sources: Olsen, Swevers and Verdonck, Maximum Likelihood Identification of a Dynamic Robot Model: Implementation Issues
+(2002), for noise of the motion carried into the torques; Dempster, Laird and Rubin, Maximum Likelihood from Incomplete
+Data via the EM Algorithm (1977), for the covariance C of the torque noise. The exact gradient of the sum of squares,
+with Sigma_k depending on beta, is our own derivation, see `_Samples.factor`.
 """
 
 from __future__ import annotations

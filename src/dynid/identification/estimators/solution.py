@@ -1,4 +1,11 @@
-"""What every estimator returns, and the linear algebra they share."""
+"""What every estimator returns, and the linear algebra they share.
+
+With a factor [R z] of the weighted rows [W y], so that [W y]'[W y] = [R z]'[R z], and R = Q T:
+
+    beta = T^-1 Q' z,    (W'W)^-1 = T^-1 T^-T.
+
+Source: Golub and Van Loan, Matrix Computations (4th edition 2013), chapter 5 (least squares by QR).
+"""
 
 from __future__ import annotations
 
