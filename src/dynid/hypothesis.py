@@ -1,4 +1,11 @@
-"""Results of hypothesis tests, and the correction of p-values for multiple tests."""
+"""Results of hypothesis tests, and the correction of p-values for multiple tests.
+
+    bonferroni: p_i <- k p_i,    holm: p_(i) <- max over j <= i of (k - j + 1) p_(j)
+    F = (explained / k) / (rest / freedom)
+
+Sources: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979); Benjamini and Hochberg, Controlling the
+False Discovery Rate (1995).
+"""
 
 from __future__ import annotations
 

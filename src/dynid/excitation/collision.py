@@ -3,6 +3,11 @@
 Links are covered by convex shapes: those of a URDF file (meshes by their convex hull) or some given by hand. coal
 gives the distance of two shapes, its nearest points x1, x2 and the direction u from one to the other; the distance
 changes with the joints as u' (J2 - J1), the Jacobians of these two points.
+
+    d = u . (x2 - x1),    d(d)/dq = u' (J2 - J1)
+
+Source: Gilbert, Johnson and Keerthi, A Fast Procedure for Computing the Distance between Complex Objects in
+Three-Dimensional Space (1988), for distances of convex shapes; coal computes them.
 """
 
 from __future__ import annotations

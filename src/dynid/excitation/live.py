@@ -3,6 +3,11 @@
 Each sample's regressor rows are rotated into one triangular factor. The prior standard deviation of every parameter is
 its typical size, that of a body of its mass and extent. Factor and prior together give the posterior standard
 deviation of every parameter, also of those that were not excited at all.
+
+    std = sqrt(diag((R'R + diag(1 / prior^2))^-1)) with the factor R of all rows so far
+
+Source: Golub and Van Loan, Matrix Computations (4th edition 2013), for factors with new rows; Pukelsheim, Optimal
+Design of Experiments (1993), for information matrices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Symmetry constraints: links that are mirror images of each other, one pair or the whole body."""
+"""Symmetry constraints: links that are mirror images of each other, one pair or the whole body.
+
+    pi_right = X(H) pi_left,    H = R_right' (1 - 2 n n') R_left with all joints at zero
+
+with the map X(H) of the inertial parameters under a reflection H, which acts on second moments as H S H'.
+
+Source: own constraint; Wensing, Kim and Slotine (2018), for second moments on which it acts linearly.
+"""
 
 from __future__ import annotations
 

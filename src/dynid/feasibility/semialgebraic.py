@@ -6,6 +6,11 @@ are computed for planar robots: a link then has a mass, two first moments and on
 exists if I m > |l|^2. The dependent parameters are eliminated one after the other by Fourier and Motzkin: every
 inequality that is linear in one of them bounds it from below or above, and it exists if all lower bounds are below all
 upper ones. Where the sign of a coefficient is open, both cases are followed.
+
+    I m > |l|^2, m > 0,    a + b x >= 0 and c - d x >= 0 (b, d > 0) for some x if and only if a d + b c >= 0
+
+Sources: Sousa (2014), section 3.1; Ziegler, Lectures on Polytopes (1995), chapter 1, for the elimination of Fourier and
+Motzkin.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 The columns of an entry are eliminated from its factor by QR, what is left is stacked per unit, the columns of the unit
 are eliminated in turn, and what is left of all units is solved for the common parameters. Values follow by
 back-substitution. No matrix grows with the number of units.
+
+    [C_e D_e] -> [R_e S_e; 0 D_e'] by QR per entry,    then the D_e' of a unit stacked, then those of all units
+
+Source: Golub and Plemmons, Large-Scale Geodetic Least-Squares Adjustment by Dissection and Orthogonal Decomposition
+(1980).
 """
 
 from __future__ import annotations

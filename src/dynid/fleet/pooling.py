@@ -3,6 +3,12 @@
 Empirical Bayes by expectation maximization with restricted likelihood: the parameters of unit u are theta_u = mu +
 gamma_u with gamma_u ~ N(0, T), T diagonal with one variance per group of parameters. A unit with little data moves
 towards the mean of the fleet, a unit with much data keeps its own value.
+
+    T_g <- mean over units and parameters of the group of (theta_u - mu)^2 + var(gamma_u),    theta_u = mu + E[gamma_u]
+
+Sources: Laird and Ware, Random-Effects Models for Longitudinal Data (1982), for expectation maximisation with
+restricted likelihood; Varadhan and Roland, Simple and Globally Convergent Methods for Accelerating the Convergence of
+Any EM Algorithm (2008), for the extrapolation.
 """
 
 from __future__ import annotations

@@ -5,6 +5,11 @@ temperature. Candidates are a step after each date and a drift that starts at ea
 is the cumulative sum (CUSUM) of the whitened innovations along it, in standard deviations: the generalized likelihood
 ratio. The p-value of the largest one is bounded by the number of candidates times that of one (Bonferroni), which
 holds for any dates and any correlation between candidates.
+
+    statistic = c' V^-1 P y / sqrt(c' V^-1 P c) of a candidate c, with mean and nuisance projected out by P
+
+Sources: Willsky and Jones, A Generalized Likelihood Ratio Approach to the Detection and Estimation of Jumps in Linear
+Systems (1976); Basseville and Nikiforov, Detection of Abrupt Changes (1993).
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Fit friction models to a joint and select one."""
+"""Fit friction models to a joint and select one.
+
+    y = W b + F f + C(theta) c + e,    f and c not negative,    covariance = |e|^2 / (n - k) (J'J)^-1
+
+for n independent rows and k parameters, with the columns J of all linear and inner parameters.
+
+Sources: `separable` for the fit, `nested` and `ranking` for the selection.
+"""
 
 from __future__ import annotations
 

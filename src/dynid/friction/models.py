@@ -1,4 +1,9 @@
-"""Friction models by name: words joined by "+", each of which stands for one or more pieces."""
+"""Friction models by name: words joined by "+", each of which stands for one or more pieces.
+
+    friction = sum of pieces C(theta) c,    a model contains another if each piece of that reduces to one of its own
+
+Sources: those of `pieces`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`OnlineIdentification`: base parameters from samples that keep arriving, without look-ahead."""
+"""`OnlineIdentification`: base parameters from samples that keep arriving, without look-ahead.
+
+    beta = argmin over all blocks of sum of fade |W beta - y|^2,    from the triangular factors of the blocks
+
+Sources: those of `factors` and `filters`; `dynid.identification.jackknife` for standard deviations from blocks of time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""`PayloadMonitor`: mass and centre of a payload while a known robot runs, and when it is picked up and released."""
+"""`PayloadMonitor`: mass and centre of a payload while a known robot runs, and when it is picked up and released.
+
+    innovation = torque - Y_b beta = Y_b K_L p + noise,    p = (m, h, I) of the payload in the frame of its link
+
+Sources: Atkeson, An and Hollerbach, Estimation of Inertial Parameters of Manipulator Loads and Links (1986); `change`
+for the test and `noise` for the whitening.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`CausalRows`: filtered regressor rows of a stream of samples, without look-ahead."""
+"""`CausalRows`: filtered regressor rows of a stream of samples, without look-ahead.
+
+    row = H [Y(q, v, a) torque] with q, v and a from the filters and the torque as late as they are
+
+Sources: those of `filters`; the kernel is `dynid.dynamics.kernels.stream`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Model-based control laws: computed torque, compensation, impedance, and gain sets from soft to stiff."""
+"""Model-based control laws: computed torque, compensation, impedance, and gain sets from soft to stiff.
+
+    computed torque:    torque = ID(q, v, a_ref + kp (q_ref - q) + kd (v_ref - v))
+    augmented PD:       torque = ID(q, v, a_ref) + kp (q_ref - q) + kd (v_ref - v)
+    impedance:          torque = g(q) + stiffness (q_ref - q) + damping (v_ref - v)
+
+Sources: Siciliano, Sciavicco, Villani and Oriolo, Robotics: Modelling, Planning and Control (2009), chapters 8 and 9;
+Sousa (2014), equation 4.16, for the augmented law; Spong, Modeling and Control of Elastic Joint Robots (1987), for
+singular perturbation; Tomei (1991) and De Luca (1998) as named with `elastic_pd`.
+"""
 
 from __future__ import annotations
 

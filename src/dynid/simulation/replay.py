@@ -1,4 +1,8 @@
-"""Motion of a robot under recorded torques, without feedback, from many starts at once."""
+"""Motion of a robot under recorded torques, without feedback, from many starts at once.
+
+Source: Moreau, Unilateral Contact and Dry Friction in Finite Freedom Dynamics (1988); the equations stand in
+`dynid.dynamics.kernels.replay`.
+"""
 
 from __future__ import annotations
 

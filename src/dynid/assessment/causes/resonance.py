@@ -1,4 +1,9 @@
-"""Elasticity: a residual that oscillates at one frequency, as a body behind an elastic joint does."""
+"""Elasticity: a residual that oscillates at one frequency, as a body behind an elastic joint does.
+
+    height = power(f) / sqrt(power(f / 1.6) power(1.6 f))
+
+Source: own rule; Welch, The Use of Fast Fourier Transform for the Estimation of Power Spectra (1967), for the spectrum.
+"""
 
 from __future__ import annotations
 

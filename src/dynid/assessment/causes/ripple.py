@@ -1,4 +1,9 @@
-"""Torque ripple over the joint position: the spectrum of a residual over position instead of time."""
+"""Torque ripple over the joint position: the spectrum of a residual over position instead of time.
+
+    power(order) = |sum over bins of (sum of the residual in the bin) exp(-i order position)|^2
+
+Source: own rule: a line over the median of its neighbours, in a Fourier transform over the position.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,11 @@ the springs: output error with the torque as the output and the motor position, 
 Near resonances the torques depend on the stiffness so strongly that the iterations end in the next local minimum. Far
 below them a flexible joint is nearly rigid, and its compliance a small correction that is linear. So the torques are
 fitted in a low band first, from rigid joints, and each fit is the start of that in a wider band.
+
+    beta, c, T <- argmin |torque - Ia theta'' - friction - Y(theta - x, ...) beta|^2,    M x'' + d x' + k x = Y beta
+
+Sources: Spong, Modeling and Control of Elastic Joint Robots (1987), for the model; Ljung, System Identification: Theory
+for the User (1999), for output error. Growing bands of frequency are our own.
 """
 
 from __future__ import annotations

@@ -29,6 +29,9 @@ the deflection x, the equation of the links is
 
 a damped oscillator at the frequency of the link behind the held motor, driven by the load of the motion. The load
 depends on x through friction of the link, and weakly through q: it is solved again with the deflections found.
+
+Source: Spong, Modeling and Control of Elastic Joint Robots (1987), for motor and link without kinetic coupling; rows in
+which each noisy measurement stands alone are our own arrangement.
 """
 
 from __future__ import annotations

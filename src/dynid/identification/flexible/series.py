@@ -4,6 +4,8 @@
 
 The equation holds for a robot with a moving base, with unknown contact forces, and without a model of its bodies. With
 the torques of the springs the link side is a rigid robot, which `identify` and `identify_legs` know.
+
+Source: Pratt and Williamson, Series Elastic Actuators (1995), for the torque of a spring; the regression is our own.
 """
 
 from __future__ import annotations

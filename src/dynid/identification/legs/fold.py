@@ -5,6 +5,10 @@ projection mixes the noise of all joints, so the residual of one joint is not se
 u = (torques, accelerations) with variances D, of which N' C u with C = (S, M) is seen. Its expectation and variance
 given the residual r are D C' N A^-1 r and D - D C' N A^-1 N' C D with A = N' C D C' N; their mean over the samples is
 the next D. Accelerations share one factor per kind: base linear, base angular, joints.
+
+Sources: Mistry, Buchli and Schaal, Inverse Dynamics Control of Floating Base Systems Using Orthogonal Decomposition
+(2010), for the projection; Dempster, Laird and Rubin, Maximum Likelihood from Incomplete Data via the EM Algorithm
+(1977), for the noise.
 """
 
 from __future__ import annotations

@@ -8,6 +8,9 @@ velocity of the base. So a wrong schedule is survived where the torques contradi
 The equations of motion need the specific force and the angular velocity of the base, which the unit measures, and not
 its position or heading. What the unit does not tell is its bias: a Kalman smoother finds it from the feet at rest,
 whose velocity is zero up to a tolerance, because feet and floors are not rigid.
+
+Source: Bloesch and others, State Estimation for Legged Robots: Consistent Fusion of Leg Kinematics and IMU (2012); the
+smoother is `dynid.dynamics.kernels.base_filter`.
 """
 
 from __future__ import annotations
