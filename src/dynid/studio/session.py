@@ -17,6 +17,7 @@ from dynid import controllers
 from dynid.errors import DataError, DynidError
 from dynid.feasibility.prior import check_bodies
 from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.registry import find_method, methods
 from dynid.recording.load import load_recording
 from dynid.recording.log_format import LogFormat
 from dynid.recording.recording import Recording
@@ -33,11 +34,10 @@ from dynid.studio.runs import LogRuns
 from dynid.studio.step_files import STEP_FILES
 from dynid.studio.workspace import RECORDING_FILES, ROBOT_FILES, Workspace
 
-__all__ = ["EXPORTS", "FRICTIONS", "METHODS", "MOTION", "PER_JOINT", "POSTURE", "RUN", "Session"]
+__all__ = ["EXPORTS", "FRICTIONS", "MOTION", "PER_JOINT", "POSTURE", "RUN", "Session"]
 
 Array = NDArray[np.float64]
 
-METHODS = ("auto", "feasible", "wls", "ols", "gls", "irls", "tls", "ridge", "power", "energy")
 FRICTIONS = ("", "none", "viscous", "viscous+coulomb", "viscous+coulomb+offset")
 # In place of a value that the project file gives per joint, which the page keeps as it is.
 PER_JOINT = "per joint"
@@ -167,11 +167,16 @@ class Session:
         if section.get("mass") != mass:
             self.project.put("robot", section | {"mass": mass})
 
+    def methods(self) -> list[str]:
+        """Methods of the page: those that do not simulate."""
+        return [name for name, method in methods().items() if not method.simulates]
+
     def friction_words(self, method: str = "auto") -> str:
-        """Which friction is identified: method "auto" chooses it unless rotor inertias are ruled out."""
+        """Which friction is identified: a method that takes the recording chooses it unless rotor inertias are ruled out."""
         if self.friction:
             return self.friction
-        return "auto" if method == "auto" and self.rotor_inertia is not False else "as in the file"
+        chooses = method in methods() and methods()[method].takes == "recording"
+        return "auto" if chooses and self.rotor_inertia is not False else "as in the file"
 
     def _chosen(self) -> Robot:
         """The robot before joints are locked."""
@@ -290,8 +295,8 @@ class Session:
     ) -> Done:
         """Parameters into NAME.json with the report beside it; what the command printed is kept for comparison."""
         self.check_logs()
-        if method not in METHODS:
-            raise DataError(f"'{method}' is no method of this page: {', '.join(METHODS)}")
+        if find_method(method).simulates:
+            raise DataError(f"'{method}' is no method of this page: {', '.join(self.methods())}")
         files = EstimateFiles(name)
         self.workspace.path(files.report)
         section = self.project.section("identify") | {"method": method, "cutoff": _cutoff(cutoff)}
