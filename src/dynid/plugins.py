@@ -75,7 +75,7 @@ class Plugins(Generic[Record]):
         return record
 
     def all(self, own: Container[str]) -> dict[str, Record]:
-        """The records that can be loaded; a warning names the package of each other one, and of one with an own name."""
+        """The records that can be loaded; a warning names the package of each other one."""
         found = {}
         for name, package in self.packages().items():
             if name in own:

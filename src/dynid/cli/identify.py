@@ -425,7 +425,7 @@ def run_method(
     simulated = loop if record.simulates or not tests else None
     with working(f"identifying {inputs.robot.name} with {method}") as work:
         if record.takes == "recording":
-            wanted = method_options(method, **inputs.chosen_by_user(record), **given)
+            wanted = method_options(method, **(inputs.chosen_by_user(record) | given))
             settings: dict[str, Any] = {"signals": inputs.signals(), "progress": work.report}
             return identify_observed(inputs.robot, recording, record, wanted, device=device, **settings)
         if record.simulates or simulated is not None:

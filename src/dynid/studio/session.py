@@ -172,7 +172,7 @@ class Session:
         return [name for name, method in methods().items() if not method.simulates]
 
     def friction_words(self, method: str = "auto") -> str:
-        """Which friction is identified: a method that takes the recording chooses it unless rotor inertias are ruled out."""
+        """Which friction is identified: some methods choose it unless rotor inertias are ruled out."""
         if self.friction:
             return self.friction
         chooses = method in methods() and methods()[method].takes == "recording"
