@@ -112,9 +112,9 @@ def methods(incomplete: str) -> list[tuple[str, str]]:
     """Methods with what they do; those of other packages with the name of the package."""
     from dynid.identification.estimators.method import PLUGINS, described
 
-    said = {name: values["sentence"] for name, values in described().items()}
-    said = {name: f"of package {package}" for name, package in PLUGINS.packages().items()} | said
-    return [(name, said[name]) for name in (*described(), *said) if name.startswith(incomplete)]
+    said = {name: str(values["sentence"]) for name, values in described().items()}
+    said |= {name: f"Of package {package}." for name, package in PLUGINS.packages().items() if name not in said}
+    return [(name, words) for name, words in said.items() if name.startswith(incomplete)]
 
 
 def method_lists(incomplete: str) -> list[str]:

@@ -20,6 +20,8 @@ from .log_format import LogFormat as LogFormat
 from .measured_joints import reconcile as reconcile
 from .partitions import LeftOut as LeftOut
 from .partitions import Partition as Partition
+from .reader import Reader as Reader
+from .readers import readers as readers
 from .recording import Recording as Recording
 from .recording import Run as Run
 from .wrench import WrenchSensor as WrenchSensor

@@ -20,6 +20,7 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.registry import find_method, methods
 from dynid.recording.load import load_recording
 from dynid.recording.log_format import LogFormat
+from dynid.recording.readers import is_log
 from dynid.recording.recording import Recording
 from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot
@@ -32,7 +33,7 @@ from dynid.studio.opened_log import OpenedLog, held_joints, open_log
 from dynid.studio.project_file import PROJECT_FILE, ProjectFile
 from dynid.studio.runs import LogRuns
 from dynid.studio.step_files import STEP_FILES
-from dynid.studio.workspace import RECORDING_FILES, ROBOT_FILES, Workspace
+from dynid.studio.workspace import ROBOT_FILES, Workspace
 
 __all__ = ["EXPORTS", "FRICTIONS", "MOTION", "PER_JOINT", "POSTURE", "RUN", "Session"]
 
@@ -398,7 +399,7 @@ class Session:
     def recordings(self) -> list[str]:
         """Files that may hold recordings."""
         own = {*EXPORTS.values(), *STEP_FILES, *own_files(self.workspace)}
-        return [n for n in self.workspace.names(RECORDING_FILES) if n not in own]
+        return [n for n in self.workspace.names() if is_log(Path(n)) and n not in own]
 
     def check_logs(self) -> None:
         """Refuse to run a command without a robot, or without logs that are in the workspace."""
