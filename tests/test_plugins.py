@@ -68,7 +68,7 @@ def test_a_method_of_another_package_is_one_like_any_other() -> None:
     ):
         with pytest.raises(dynid.DataError, match=words):
             dynid.identify(robot, record(robot), "lad", **wrong)  # type: ignore[arg-type]
-    online = OnlineIdentification(robot, signals=EXACT)
+    online = OnlineIdentification(robot)
     with pytest.raises(dynid.DataError, match=r"method 'lad' needs the samples again.*; use ols, wls, ridge or tls$"):
         online.estimate("lad")
 

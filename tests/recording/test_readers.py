@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import dynid
+from dynid.recording.formats import own_readers, reader_of, readers
 from dynid.recording.reader import Reader
-from dynid.recording.readers import own_readers, reader_of, readers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
 ENDINGS = [(reader.name, ending) for reader in readers().values() for ending in reader.endings]

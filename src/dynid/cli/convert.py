@@ -111,7 +111,7 @@ def _recordings(inputs: Inputs, source: Source) -> Iterator[Recording]:
 
 def _files(sources: list[Source]) -> list[Source]:
     """The logs, with folders replaced by the files in them that have a known ending."""
-    from dynid.recording.readers import folder_reader, is_log, known_endings
+    from dynid.recording.formats import folder_reader, is_log, known_endings
 
     out: list[Source] = []
     for source in sources:

@@ -12,7 +12,7 @@ from dynid.errors import DataError
 from dynid.mocap.resample import resample
 from dynid.recording.columns import guess_time
 from dynid.recording.files import stem_of
-from dynid.recording.readers import read_log, reader_of, readers
+from dynid.recording.formats import read_log, reader_of, readers
 from dynid.recording.recording import PARTS, Run
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor

@@ -18,13 +18,13 @@ import numpy as np
 
 from dynid.errors import DataError, DynidError
 from dynid.markup import HtmlSummary
+from dynid.recording.formats import folder_reader
 from dynid.recording.load import columns_of_table
 from dynid.recording.log_fields import LogFields
 from dynid.recording.log_format import LogFormat
 from dynid.recording.partition_reader import PartitionReader
 from dynid.recording.partitions import LeftOut, Partition, listed
 from dynid.recording.pieces import is_long, pieces_of
-from dynid.recording.readers import folder_reader
 from dynid.recording.recording import Recording
 from dynid.recording.tables import PARQUET
 from dynid.recording.wrench import WrenchSensor

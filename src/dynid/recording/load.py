@@ -26,10 +26,10 @@ from dynid.recording.columns import (
 )
 from dynid.recording.convert import Conversion
 from dynid.recording.files import stem_of
+from dynid.recording.formats import read_log
 from dynid.recording.log_fields import LogFields, is_signal
 from dynid.recording.log_format import LogFormat, both_clocks, unknown_field
 from dynid.recording.names import mentioned
-from dynid.recording.readers import read_log
 from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, PARTS, SIGNALS, WIDTH, Recording
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor

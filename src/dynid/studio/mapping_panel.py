@@ -10,7 +10,7 @@ import numpy as np
 from nicegui import events, ui
 
 from dynid.errors import DataError, DynidError
-from dynid.recording.readers import has_topics
+from dynid.recording.formats import has_topics
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
 from dynid.studio.mapping import CLOCK, column_numbers, listed_numbers, units_of

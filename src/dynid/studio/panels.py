@@ -9,7 +9,7 @@ from typing import Any
 from nicegui import events, ui
 
 from dynid.errors import DynidError, one_of
-from dynid.recording.readers import readers
+from dynid.recording.formats import readers
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
 from dynid.studio.live_curve import LiveCurve

@@ -18,9 +18,9 @@ from dynid.errors import DataError, DynidError
 from dynid.feasibility.prior import check_bodies
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.registry import find_method, methods
+from dynid.recording.formats import is_log
 from dynid.recording.load import load_recording
 from dynid.recording.log_format import LogFormat
-from dynid.recording.readers import is_log
 from dynid.recording.recording import Recording
 from dynid.robot.load import builtin_robots, load_robot
 from dynid.robot.model import Robot

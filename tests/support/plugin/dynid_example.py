@@ -63,8 +63,10 @@ def lad(observation: Observation, options: LadOptions) -> Solution:
     while iteration < options.max_iterations and not converged:
         iteration += 1
         parts = observation.reduced(Rooted(beta, noise))
-        new = solve_factor(fold(np.vstack([observation.known_rows(1.0 / noise), *parts])), observation.base)[0]
-        converged = bool(np.abs(new - beta).max() <= 1e-7 * np.abs(new).max())
+        factor = fold(np.vstack([observation.known_rows(1.0 / noise), *parts]))
+        new, inverse = solve_factor(factor, observation.base)
+        enough = np.maximum(1e-3 * np.linalg.norm(inverse, axis=1), 1e-9 * np.abs(new).max())
+        converged = bool(np.all(np.abs(new - beta) < enough))
         beta = new
     scale = robust_scale(observation, beta)
     inverse = solve_factor(observation.stacked(1.0 / scale), observation.base)[1]
