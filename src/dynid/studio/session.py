@@ -176,7 +176,8 @@ class Session:
         """Which friction is identified: some methods choose it unless rotor inertias are ruled out."""
         if self.friction:
             return self.friction
-        chooses = method in methods() and methods()[method].takes == "recording"
+        known = methods().get(method)
+        chooses = known is not None and known.takes == "recording"
         return "auto" if chooses and self.rotor_inertia is not False else "as in the file"
 
     def _chosen(self) -> Robot:

@@ -63,14 +63,12 @@ def find_method(name: str) -> Method:
 
 def is_posterior(name: str) -> bool:
     """Whether estimates of a method are those of a posterior; the method need not be installed."""
-    found = methods().get(name)
-    return found is not None and found.posterior
+    return (found := methods().get(name)) is not None and found.posterior
 
 
 def is_feedback_free(name: str) -> bool:
     """Whether feedback does not bias a method; the method need not be installed."""
-    found = methods().get(name)
-    return found is not None and found.feedback_free
+    return (found := methods().get(name)) is not None and found.feedback_free
 
 
 def check_factors_suffice(method: Method, options: MethodOptions, why: str = "which are not kept") -> None:
