@@ -46,7 +46,7 @@ PHRASES = (
     r"np\.round|\.round\b|\bround half",
     r"round trips?",
     r"platform\.machine|stroke-linecap[:=]\"?round|(?:flat )?round dense",  # names of other libraries
-    r"least[ \n#]+absolute[ \n#]+deviations?",  # what textbooks call a method
+    r"[Ll]east[ \n#]+absolute[ \n#]+deviations?",  # what textbooks call a method
     *(rf"\b{re.escape(name)}\b" for name in described()),  # what the record of a method calls it
     r"computer memory|in memory|shared memory|memory limit|MiB of memory|GB of memory",
 )

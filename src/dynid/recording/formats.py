@@ -9,20 +9,32 @@ from pathlib import Path
 
 from dynid.errors import DataError, one_of
 from dynid.reading import PACKED
-from dynid.recording.arrays import HDF5, JSON, MAT, NPY, NPZ
-from dynid.recording.bags import MCAP, ROSBAG
+from dynid.recording import arrays, bags, tables
 from dynid.recording.files import kind_of
 from dynid.recording.reader import PLUGINS, Reader
 from dynid.recording.table import Table
-from dynid.recording.tables import PARQUET, TEXT
 
-__all__ = ["folder_reader", "has_topics", "is_log", "known_endings", "own_readers", "read_log", "reader_of", "readers"]
+__all__ = [
+    "MODULES",
+    "folder_reader",
+    "has_topics",
+    "is_log",
+    "known_endings",
+    "own_readers",
+    "read_log",
+    "reader_of",
+    "readers",
+]
+
+# Modules with records, in the order in which formats are listed.
+MODULES = (tables, arrays, bags)
 
 
 @cache
 def own_readers() -> dict[str, Reader]:
     """The formats of dynid by name."""
-    return {reader.name: reader for reader in (TEXT, PARQUET, NPZ, NPY, MAT, HDF5, JSON, ROSBAG, MCAP)}
+    declared = (value for module in MODULES for value in vars(module).values() if isinstance(value, Reader))
+    return {reader.name: reader for reader in declared}
 
 
 def readers() -> dict[str, Reader]:
