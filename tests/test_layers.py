@@ -17,7 +17,7 @@ ROOT = Path(dynid.__file__).parent
 # the packages before them.
 ORDER = [
     *("errors", "patterns", "files", "limits", "reading", "schema", "child", "markup", "quoting", "terminal"),
-    *("progress", "hypothesis", "threads", "plotting"),
+    *("progress", "hypothesis", "threads", "plugins", "plotting"),
     *("robot", "inertia", "dynamics", "parameters", "recording", "signals", "feasibility", "simulation", "controllers"),
     *("identification", "calibration", "online", "friction", "actuators", "fleet", "excitation", "residual"),
     *("assessment", "stats", "montecarlo", "human", "mocap", "export", "codegen"),

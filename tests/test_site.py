@@ -177,15 +177,15 @@ def test_every_kind_of_fault_has_a_section_with_its_figure_and_its_codes() -> No
 def test_defaults_are_those_of_the_code() -> None:
     """What the page calls a default, in bold or in the first column of a table, is one."""
     from dynid.assessment.causes.instruments import instrument_test
-    from dynid.identification.estimators.registry import OPTIONS
+    from dynid.identification.estimators.registry import own_methods
 
     asked: dict[str, list[Callable[..., object]]] = {
         "Signals": [dynid.Signals],
         "Methods": [
-            *(dynid.identify, OPTIONS["wls"], OPTIONS["feasible"]),
+            *(dynid.identify, own_methods()["wls"].options, own_methods()["feasible"].options),
             *(dynid.feasibility.constraints.Inertia, dynid.feasibility.is_feasible),
         ],
-        "Closed loop": [OPTIONS["pc-didim"], dynid.ClosedLoop],
+        "Closed loop": [own_methods()["pc-didim"].options, dynid.ClosedLoop],
         "Excitation": [dynid.design_excitation],
         "Tests": [instrument_test],
         "Residuals": [dynid.fit_residual],

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dynid.identification.estimators.method import described
+
 ROOT = Path(__file__).parents[1]
 _ONE = r"joint|sample|parameter|channel|row|core|signal|link|run|fit|revolution|period|method|robot|pair|turn|column"
 _ONE += r"|motor|second|frame|body|file|entry|combination|base parameter|axis|pose|posture|step|iteration|segment|part"
@@ -44,6 +46,8 @@ PHRASES = (
     r"np\.round|\.round\b|\bround half",
     r"round trips?",
     r"platform\.machine|stroke-linecap[:=]\"?round|(?:flat )?round dense",  # names of other libraries
+    r"[Ll]east[ \n#]+absolute[ \n#]+deviations?",  # what textbooks call a method
+    *(rf"\b{re.escape(name)}\b" for name in described()),  # what the record of a method calls it
     r"computer memory|in memory|shared memory|memory limit|MiB of memory|GB of memory",
 )
 # Files in which a word stays, with the reason.

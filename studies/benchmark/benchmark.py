@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from dynid.errors import DataError
-from dynid.identification.estimators.registry import CLOSED_LOOP
+from dynid.identification.estimators.registry import own_methods
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Start
 from dynid.montecarlo.study import monte_carlo
 from dynid.montecarlo.tables import MonteCarlo
@@ -93,7 +93,11 @@ class Benchmark:
 
 def default_methods() -> tuple[str, ...]:
     """Ordinary and feasible least squares, and every closed-loop method except the slow ones."""
-    return ("wls", "feasible", *(m for m in CLOSED_LOOP if m not in SLOW))
+    return (
+        "wls",
+        "feasible",
+        *(name for name, method in own_methods().items() if method.simulates and name not in SLOW),
+    )
 
 
 def run_benchmark(

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import inverse_dynamics, regressor
-from dynid.identification.estimators.registry import CLOSED_LOOP, OPTIONS
+from dynid.identification.estimators.registry import find_method
 from dynid.identification.pipeline import identify
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress
@@ -43,7 +43,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-METHODS = tuple(method for method in ("auto", "wls", "feasible", "iv") if method in OPTIONS)
+METHODS = ("auto", "wls", "feasible", "iv")
 LEVEL, LOWEST, HIGHEST = 0.95, 0.90, 0.98
 _IDENTIFIED = 0.3
 _RECORD = "for the record"
@@ -182,7 +182,7 @@ def _run(arm: Arm, corner: float | None, seed: int, methods: Sequence[str], sign
     recording = arm.recording(corner, seed)
     out = []
     for method in methods:
-        if method in CLOSED_LOOP:
+        if find_method(method).simulates:
             # The loop with the prior is unstable: without rotor inertia the gains are too high.
             estimate = identify(arm.prior, recording, method, signals=signals, loop=arm.loop, start="feasible")
         else:

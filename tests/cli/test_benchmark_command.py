@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dynid
-from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
+from dynid.identification.estimators.registry import own_methods
 from studies.benchmark.benchmark import BENCHMARK_ROBOTS, SLOW, Benchmark, default_methods, run_benchmark
 from studies.benchmark.figure import benchmark_figure
 from studies.benchmark.robots import benchmark_robot, held_out, make_scenario
@@ -116,8 +116,8 @@ def test_robots_of_the_benchmark_are_possible_and_complete(name: str) -> None:
 
 def test_methods_come_from_the_registries_and_slow_ones_are_left_out() -> None:
     """Whatever simulates the loop is in by itself unless it is known to be slow; every name exists."""
-    assert set(default_methods()) == {"wls", "feasible", *CLOSED_LOOP} - set(SLOW)
-    assert set(default_methods()) <= {*ESTIMATORS, *CLOSED_LOOP}
+    simulating = {name for name, method in own_methods().items() if method.simulates}
+    assert set(default_methods()) == {"wls", "feasible", *simulating} - set(SLOW)
 
 
 @pytest.mark.parametrize(

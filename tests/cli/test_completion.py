@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ from dynid.errors import did_you_mean
 from dynid.excitation.criteria import CRITERIA, SUMS
 from dynid.excitation.design import FAMILIES, make_family
 from dynid.friction.models import friction_model
-from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
+from dynid.identification.estimators.method import described
+from dynid.identification.estimators.registry import own_methods
 from dynid.robot.drives import FRICTION_TERMS
 from dynid.robot.effects import EFFECTS
 from dynid.simulation.integrators import integration_method
@@ -26,8 +28,12 @@ from studies.reproduce.registry import find_study, studies
 
 
 def test_words_for_the_shell_are_those_of_the_registries() -> None:
-    """They are written down twice, as a shell does not wait for the registries to load."""
-    assert ("auto", *ESTIMATORS, *CLOSED_LOOP) == complete.METHODS
+    """They are written down twice, or read from the text of files, as a shell does not wait for the registries."""
+    assert list(described()) == list(own_methods())
+    for name, values in described().items():
+        assert {x: getattr(own_methods()[name], x) for x in values} == values
+    words = complete.methods_help()
+    assert all(re.search(rf"\b{name}\b", words) for name in own_methods())
     assert tuple(studies()) == complete.STUDIES
     assert tuple(FAMILIES) == complete.FAMILIES
     # A task, for criterion "torque", has no option.
@@ -51,12 +57,12 @@ def test_robots_are_completed_by_name_or_file(tmp_path: Path, monkeypatch: pytes
 
 def test_methods_studies_families_and_friction() -> None:
     """By their beginnings; of words that are joined, the last one."""
-    assert complete.methods("pc") == ["pc-iv", "pc-didim"]
+    assert dict(complete.methods("pc")) == {n: own_methods()[n].sentence for n in ("pc-didim", "pc-iv")}
     assert complete.studies("human") == ["human-regressor", "human-forceplate"]
     assert complete.families("q") == ["quintic"] and complete.families("zig") == []
     assert complete.friction("viscous+co") == ["viscous+coulomb", "viscous+coulomb-asymmetric"]
     assert "viscous+viscous" not in complete.friction("viscous+")
-    assert complete.joined(complete.METHODS, ",")("wls,ri") == ["wls,ridge"]
+    assert complete.method_lists("wls,ri") == ["wls,ridge"]
 
 
 def test_links_of_the_robot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,10 @@ import pytest
 
 import dynid
 from dynid.cli.demo import synthetic_recording
+from dynid.cli.main import app
+from dynid.errors import one_of
+from dynid.identification import BodyOptions
+from dynid.identification.estimators.registry import own_methods
 from tests.support.commands import dynid as run
 
 
@@ -28,6 +32,14 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         out.append(path)
     synthetic_recording(robot, 1, duration=10.0).to_csv(folder / "other.csv")
     return [*out, folder / "other.csv"]
+
+
+@pytest.mark.parametrize(("keyword", "option"), [("constraints", "constraints"), ("prior_weight", "weight")])
+def test_help_of_an_option_names_the_methods_that_have_it(keyword: str, option: str) -> None:
+    """Of those that take what is known of the bodies: the others take it from Python."""
+    (parameter,) = [p for p in app.built.commands["identify"].params if p.name == keyword]
+    able = [n for n, m in own_methods().items() if issubclass(m.options, BodyOptions) and option in m.option_names]
+    assert parameter.help.startswith(f"With --method {one_of(able)}: ")
 
 
 @pytest.mark.parametrize("method", ["power", "energy"])

@@ -15,7 +15,7 @@ import pytest
 import dynid
 from dynid.identification import Estimate
 from dynid.identification.estimate_file import estimate_from_dict, estimate_to_dict
-from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
+from dynid.identification.estimators.registry import find_method, own_methods
 from dynid.identification.estimators.solution import Outcome
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from tests.support.noisy_loop import noisy_loop
@@ -25,7 +25,7 @@ from tests.support.synthetic import EXACT, arm, record
 @cache
 def fitted(method: str) -> Estimate:
     """A small estimate by any method; those that simulate see smooth Coulomb friction."""
-    if method in CLOSED_LOOP:
+    if find_method(method).simulates:
         return estimate_closed_loop(noisy_loop(seconds=2.0), method, max_iterations=2)
     options: dict[str, Any] = {"std": 10.0} if method == "ridge" else {}
     return dynid.identify(arm(), record(arm(), (0, 1), noise=0.05), method, signals=EXACT, **options)
@@ -53,15 +53,13 @@ def assert_same(one: Any, two: Any, where: str) -> None:
         assert one == two, where
 
 
-@pytest.mark.parametrize(
-    "method", [pytest.param(x, marks=[pytest.mark.slow] * (x in FILTERS)) for x in (*ESTIMATORS, *CLOSED_LOOP)]
-)
+@pytest.mark.parametrize("method", [pytest.param(x, marks=[pytest.mark.slow] * (x in FILTERS)) for x in own_methods()])
 def test_every_field_survives(method: str, tmp_path: Path) -> None:
     """For every method, with its robot, base parameters, covariances, signals and iterations."""
     estimate = fitted(method)
-    assert (len(estimate.history) > 0) == (method in CLOSED_LOOP)
+    assert (len(estimate.history) > 0) == find_method(method).simulates
     assert estimate.domain is not None
-    assert (estimate.standard_covariance is not None) == (method in ("feasible", "pc-iv", "pc-didim"))
+    assert (estimate.standard_covariance is not None) == find_method(method).consistent
     estimate.save(tmp_path / "estimate.json")
     back = Estimate.load(tmp_path / "estimate.json")
     for x in fields(Estimate):

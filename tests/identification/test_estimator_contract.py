@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,27 @@ import pytest
 import dynid
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import IrlsOptions, WlsOptions
-from dynid.identification.estimators.registry import BALANCES, CLOSED_LOOP, ESTIMATORS, OPTIONS, method_options
+from dynid.identification.estimators.registry import find_method, method_options, methods, own_methods
 from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.recording.recording import Recording, Run
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 
-# A prior this weak leaves ridge a least-squares method.
-METHODS: dict[str, tuple[str, dict[str, Any]]] = {
-    "ols": ("ols", {}),
-    "wls": ("wls", {}),
-    "wls iterated": ("wls", {"iterations": 3, "freedom": "parameters"}),
-    "gls": ("gls", {}),
-    "irls huber": ("irls", {"loss": "huber"}),
-    "irls tukey": ("irls", {"loss": "tukey"}),
-    "tls": ("tls", {}),
-    "ridge": ("ridge", {"std": 1e6}),
+# Options with which a method goes through the battery, by a name of its own; any other method has its defaults.
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "wls": {"wls": {}, "wls iterated": {"iterations": 3, "freedom": "parameters"}},
+    "irls": {"irls huber": {"loss": "huber"}, "irls tukey": {"loss": "tukey"}},
+    # A prior this weak leaves ridge a least-squares method.
+    "ridge": {"ridge": {"std": 1e6}},
     # The best fit itself: how far the prior may pull depends on the order of the samples.
-    "feasible": ("feasible", {"excess": 0.0}),
-    "feasible huber": ("feasible", {"objective": "huber", "excess": 0.0}),
+    "feasible": {"feasible": {"excess": 0.0}, "feasible huber": {"objective": "huber", "excess": 0.0}},
+}
+# Those of the energy balance have a battery of their own, which needs motions.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    name: (method.name, options)
+    for method in methods().values()
+    if method.takes == "observation" and not method.needs_runs
+    for name, options in VARIANTS.get(method.name, {method.name: {}}).items()
 }
 every = pytest.mark.parametrize("name", METHODS)
 # Two hundred robust fits under constraints take half a minute; each half of the method is among the others.
@@ -44,9 +46,9 @@ def run(name: str, observation: Observation, **more: Any) -> Estimate:
     return estimate_from(observation, method, **options, noise_model="white", **more)
 
 
-def test_the_battery_knows_every_estimator() -> None:
-    """A new estimator must be added here; those of the energy balance have their own, which needs motions."""
-    assert {m for m, _ in METHODS.values()} == set(ESTIMATORS) - set(BALANCES)
+def test_variants_are_those_of_methods() -> None:
+    """A new method goes through the battery with its defaults, without any word here."""
+    assert set(VARIANTS) < {method for method, _ in METHODS.values()}
 
 
 @every
@@ -90,7 +92,7 @@ def test_units_of_torque_only_scale_the_answer(name: str) -> None:
     W = base.regressor(q, v, a)
     y = W @ base.values() + 0.1 * np.random.default_rng(0).normal(size=W.shape[:2])
     # The plausible box knows the unit too, as its bodies are those of the file.
-    free = {"box": False} if name.startswith("feasible") else {}
+    free = {"box": False} if "box" in find_method(METHODS[name][0]).option_names else {}
     one, two = run(name, observation_of(base, W, y), **free), run(name, observation_of(base, W, 1000 * y), **free)
     # A prior of fixed size is the only thing that knows the unit; it is a millionth here.
     np.testing.assert_allclose(two.beta, 1000 * one.beta, rtol=1e-4, atol=1e-4)
@@ -158,7 +160,7 @@ def test_same_input_same_answer(name: str) -> None:
 @every
 def test_motion_that_shows_too_little_is_refused(name: str) -> None:
     """A joint that stands still leaves parameters unseen; the message names some of them."""
-    if name == "ridge" or name.startswith("feasible"):
+    if find_method(METHODS[name][0]).has_prior:
         pytest.skip("the prior answers for what the motion does not show")
     robot = arm()
     t, q, v, a = motion(robot, 0)
@@ -212,7 +214,7 @@ def test_the_condition_number_is_that_of_the_weighted_regressor_with_unit_column
     assert estimate.condition_number == pytest.approx(expected, rel=1e-9)
 
 
-def test_outliers_hurt_least_squares_and_not_irls() -> None:
+def test_outliers_hurt_least_squares_and_not_robust_methods() -> None:
     """A hundredth of the rows far off moves OLS by many deviations, robust losses hardly."""
     robot = arm()
     base = base_of(robot)
@@ -223,11 +225,12 @@ def test_outliers_hurt_least_squares_and_not_irls() -> None:
     hit = rng.random(y.shape) < 0.01
     y[hit] += 20.0
     truth = base.values()
+    robust = [name for name, (method, _) in METHODS.items() if find_method(method).robust]
     error = {
-        name: np.linalg.norm(run(name, observation_of(base, W, y)).beta - truth)
-        for name in ("ols", "irls huber", "irls tukey")
+        name: float(np.linalg.norm(run(name, observation_of(base, W, y)).beta - truth)) for name in ("ols", *robust)
     }
-    assert error["irls huber"] < 0.3 * error["ols"] and error["irls tukey"] < 0.1 * error["ols"]
+    assert {"irls huber", "irls tukey"} <= set(robust) and error["irls tukey"] < 0.1 * error["ols"]
+    assert max(error[name] for name in robust) < 0.3 * error["ols"]
 
 
 def test_correlated_joint_noise_is_whitened_by_gls() -> None:
@@ -285,9 +288,10 @@ def test_bad_options_name_the_culprit(method: str, options: dict[str, Any], culp
 
 def test_every_method_has_its_options() -> None:
     """One dataclass per method, whose defaults are valid; keywords and the dataclass give the same result."""
-    assert set(OPTIONS) == {"auto", *ESTIMATORS, *CLOSED_LOOP} and len(set(OPTIONS.values())) == len(OPTIONS)
-    for method, kind in OPTIONS.items():
-        assert type(method_options(method)) is kind and is_dataclass(kind)
+    kinds = {name: method.options for name, method in own_methods().items()}
+    assert len(set(kinds.values())) == len(kinds)
+    for name, kind in kinds.items():
+        assert type(method_options(name)) is kind and is_dataclass(kind)
     robot = arm()
     seen = observe(robot, record(robot, noise=0.1), signals=EXACT)
     one = estimate_from(seen, "wls", iterations=3, freedom="none")
@@ -340,7 +344,7 @@ def test_errors_inside_a_method_are_not_taken_for_wrong_options(monkeypatch: pyt
     def broken(*_: Any) -> None:
         raise TypeError("got an unexpected keyword argument 'iterations'")
 
-    monkeypatch.setitem(ESTIMATORS, "wls", broken)
+    monkeypatch.setitem(own_methods(), "wls", replace(find_method("wls"), function=broken))
     robot = arm()
     with pytest.raises(TypeError):
         identify(robot, record(robot), "wls", signals=EXACT)

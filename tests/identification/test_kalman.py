@@ -13,7 +13,7 @@ import pytest
 import dynid
 from dynid.dynamics.kernels import kalman as kernels
 from dynid.identification.estimators.kalman import EkfOptions, ekf, ukf
-from dynid.identification.estimators.registry import OPTIONS
+from dynid.identification.estimators.registry import method_options
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop
 from dynid.recording.recording import Recording
@@ -30,7 +30,7 @@ def noisy() -> Experiment:
 
 @cache
 def solved(name: str) -> Any:
-    return METHODS[name](noisy(), OPTIONS[name](start=perturbed(noisy().robot), max_iterations=3))[0]
+    return METHODS[name](noisy(), method_options(name, start=perturbed(noisy().robot), max_iterations=3))[0]
 
 
 def triangle(size: int, seed: int) -> Any:
@@ -112,7 +112,7 @@ def test_starting_covariance_counts() -> None:
 def test_impossible_start_is_an_outcome(name: str) -> None:
     """A negative inertia ends the pass; the answer says so and claims no precision."""
     experiment = noisy()
-    solution, _ = METHODS[name](experiment, OPTIONS[name](start=-experiment.robot.parameters))
+    solution, _ = METHODS[name](experiment, method_options(name, start=-experiment.robot.parameters))
     assert solution.status.startswith("aborted in iteration 1: the filter stopped at 0 s")
     assert np.all(np.isnan(solution.covariance)) and solution.history == ()
 

@@ -12,7 +12,7 @@ import pytest
 import dynid
 from dynid.identification.estimators import closed_loop
 from dynid.identification.estimators.closed_loop import ClieOptions, clie, cloe
-from dynid.identification.estimators.registry import OPTIONS
+from dynid.identification.estimators.registry import method_options
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop
 from tests.support.noisy_loop import least_squares_miss, miss, noisy_loop, perturbed, surprise, truth
@@ -35,7 +35,7 @@ def noisy() -> Experiment:
 def test_recovers_the_truth_without_noise(name: str) -> None:
     """From values 20 % off, to what the first speed costs, which is known from differences of the reference only."""
     experiment = quiet()
-    solution, _ = METHODS[name](experiment, OPTIONS[name](start=perturbed(experiment.robot), tolerance=1e-4))
+    solution, _ = METHODS[name](experiment, method_options(name, start=perturbed(experiment.robot), tolerance=1e-4))
     assert solution.status == "converged"
     np.testing.assert_allclose(solution.beta, truth(experiment), atol=1e-3)
 
@@ -44,7 +44,7 @@ def test_recovers_the_truth_without_noise(name: str) -> None:
 def test_is_far_closer_than_biased_least_squares(name: str) -> None:
     """Noise in the loop puts least squares off by more than 5 %; the covariance covers what is left."""
     experiment = noisy()
-    solution, observation = METHODS[name](experiment, OPTIONS[name](start=perturbed(experiment.robot)))
+    solution, observation = METHODS[name](experiment, method_options(name, start=perturbed(experiment.robot)))
     assert least_squares_miss(experiment) > 0.05
     assert miss(experiment, solution.beta) < 0.2 * least_squares_miss(experiment)
     # Correlation over time and channels is estimated from few samples: within a factor of three of one.
@@ -78,7 +78,7 @@ def test_errors_of_the_right_model_are_the_noise_alone() -> None:
 def test_impossible_start_is_an_outcome(name: str) -> None:
     """A negative inertia cannot be simulated; the answer says so and claims no precision."""
     experiment = quiet()
-    solution, _ = METHODS[name](experiment, OPTIONS[name](start=-experiment.robot.parameters))
+    solution, _ = METHODS[name](experiment, method_options(name, start=-experiment.robot.parameters))
     assert solution.status.startswith("aborted in iteration 1: stopped at") and "positive definite" in solution.status
     assert np.all(np.isnan(solution.covariance)) and solution.history == ()
 

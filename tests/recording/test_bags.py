@@ -206,7 +206,7 @@ def test_bags_that_are_cut_off_are_refused(tmp_path: Path, format: str) -> None:
 
 
 def test_folders_that_are_not_bags_are_refused(tmp_path: Path) -> None:
-    with refused("is not a bag, damaged or cut off"):
+    with refused("is a folder of no known format: logs in folders are ROS bags (metadata.yaml)"):
         dynid.load_recording(_fresh(tmp_path), ROBOT)
     bag = ros2(tmp_path / "bag")
     for file in bag.glob("*.db3"):

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import typer
 
+from dynid.errors import one_of
+
 __all__ = [
     "CRITERIA",
     "FAMILIES",
     "FRICTION",
-    "METHODS",
     "STUDIES",
     "criteria",
     "effects",
@@ -23,16 +24,14 @@ __all__ = [
     "friction",
     "joined",
     "link_masses",
+    "method_lists",
     "methods",
+    "methods_help",
     "robots",
     "studies",
 ]
 
 # Loading the registries takes a second, too long for a shell that waits for words; tests hold the two together.
-METHODS = (
-    *("auto", "ols", "wls", "gls", "irls", "tls", "ridge", "feasible", "power", "energy"),
-    *("iv", "didim", "pc-iv", "pc-didim", "cloe", "clie", "ml", "ekf", "ukf"),
-)
 STUDIES = (
     *("structure", "dynamics", "excitation", "stacking", "toolbox-2dof", "wam", "codegen"),
     *("iiwa-feasibility", "pc-didim"),
@@ -109,6 +108,42 @@ def _words(known: Sequence[str]) -> Callable[[str], list[str]]:
     return lambda incomplete: [word for word in known if word.startswith(incomplete)]
 
 
+def methods(incomplete: str) -> list[tuple[str, str]]:
+    """Methods with what they do; those of other packages with the name of the package."""
+    from dynid.identification.estimators.method import PLUGINS, described
+
+    said = {name: str(values["sentence"]) for name, values in described().items()}
+    said |= {name: f"Of package {package}." for name, package in PLUGINS.packages().items() if name not in said}
+    return [(name, words) for name, words in said.items() if name.startswith(incomplete)]
+
+
+def method_lists(incomplete: str) -> list[str]:
+    """Methods separated by commas: the last one is completed, none comes twice."""
+    from dynid.identification.estimators.method import method_names
+
+    return joined(method_names(), ",")(incomplete)
+
+
+def methods_help() -> str:
+    """The methods by what they need, for --help."""
+    from dynid.identification.estimators.method import PLUGINS, described
+
+    records = described().values()
+    chosen = [r for r in records if r.get("takes") == "recording"]
+    plain = [r for r in records if "takes" not in r]
+    filters = [r for r in records if r.get("takes") == "experiment" and not r.get("uses_controller")]
+    kinds = {
+        "": [r for r in plain if not r.get("needs_runs")],
+        " from whole runs": [r for r in plain if r.get("needs_runs")],
+        " without the controller": filters,
+        " with --controller": [r for r in records if r.get("uses_controller")],
+    }
+    said = [f"{r['name']}: {r['sentence'][0].lower()}{r['sentence'][1:-1]}" for r in chosen]
+    said += [f"{one_of(r['name'] for r in kind)}{words}" for words, kind in kinds.items()]
+    said += [f"of other packages {one_of(PLUGINS.packages())}"] if PLUGINS.packages() else []
+    return f"{'; '.join(said)}. [auto]"
+
+
 def joined(known: Sequence[str], by: str) -> Callable[[str], list[str]]:
     """Words that are given joined: the last one is completed, none comes twice."""
 
@@ -120,7 +155,6 @@ def joined(known: Sequence[str], by: str) -> Callable[[str], list[str]]:
     return complete
 
 
-methods = _words(METHODS)
 studies = _words(STUDIES)
 families = _words(FAMILIES)
 criteria = _words(CRITERIA)

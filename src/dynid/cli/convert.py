@@ -111,17 +111,16 @@ def _recordings(inputs: Inputs, source: Source) -> Iterator[Recording]:
 
 def _files(sources: list[Source]) -> list[Source]:
     """The logs, with folders replaced by the files in them that have a known ending."""
-    from dynid.recording.files import kind_of
-    from dynid.recording.load import KNOWN_ENDINGS
+    from dynid.recording.formats import folder_reader, is_log, known_endings
 
     out: list[Source] = []
     for source in sources:
-        if not isinstance(source, str) or not Path(source).is_dir() or (Path(source) / "metadata.yaml").exists():
+        if not isinstance(source, str) or not Path(source).is_dir() or folder_reader(Path(source)):
             out.append(source)
             continue
-        found = sorted(p for p in Path(source).rglob("*") if p.is_file() and kind_of(p) in KNOWN_ENDINGS)
+        found = sorted(p for p in Path(source).rglob("*") if p.is_file() and is_log(p))
         if not found:
-            raise MissingFile(f"{source} contains no log of a known format: {', '.join(KNOWN_ENDINGS)}")
+            raise MissingFile(f"{source} contains no log of a known format: {', '.join(known_endings())}")
         out += [str(p) for p in found]
     if not out:
         raise MissingArgument("no log is given: name DATA, or list the logs in runs.identify of dynid.toml")

@@ -169,9 +169,10 @@ def identify(
 ) -> tuple[Estimate, Recording, Unseen | None]:
     """The estimate, the part of the data set that checks and figures rest on, and the other motion."""
     from dynid.assessment.verdict.assess import part_of
+    from dynid.identification.estimators.registry import find_method
     from dynid.identification.pipeline import identify as run
 
-    options = inputs.chosen_by_user() | given if method == "auto" else given
+    options = inputs.chosen_by_user(find_method(method)) | given
     with working(f"identifying {inputs.robot.name} with {method}") as shown:
         estimate = run(
             inputs.robot,

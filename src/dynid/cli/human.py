@@ -104,12 +104,12 @@ def identify(
     Example: dynid human identify human.urdf motion.csv --wrench plate.csv --prior anthropometric --height 1.8
     --weight 94
     """
-    from dynid.identification.estimators.registry import check_method
+    from dynid.identification.estimators.registry import find_method
 
     check_outputs(output, figure, *report_files(report, output))
     wanted = required(require)
     if method is not None:
-        check_method(method)
+        find_method(method)
     fitted, unseen_plates = list(wrench or ()), list(validate_wrench or ())
     zeros = plates.plate_zeros(fitted + unseen_plates, zero_plate)
     robot, recording = plates.on_plates(inputs, data, fitted, zeros[: len(fitted)])

@@ -82,9 +82,7 @@ def identify(
         str | None,
         typer.Option(
             autocompletion=complete.methods,
-            help="auto: all drive terms and bodies near the prior, with learned scales; ols, wls, gls, irls, tls, "
-            "ridge or feasible; power or energy, without accelerations; ml, ekf or ukf; with --controller iv, didim, "
-            "pc-iv, pc-didim, cloe or clie. [auto]",
+            help=complete.methods_help(),
         ),
     ] = None,
     constraints: Constraints = None,
@@ -128,7 +126,7 @@ def identify(
 
     Example: dynid identify arm.urdf run.csv --method pc-didim --controller loop.toml --velocity-cutoff 100 --tests
     """
-    from dynid.identification.estimators.registry import UNCONTROLLED, check_method, method_options
+    from dynid.identification.estimators.registry import find_method, method_options
     from dynid.identification.pipeline import check_folded
     from dynid.identification.repeated import identify_repetitions
 
@@ -142,31 +140,31 @@ def identify(
         method = "wls"
     if method is None:
         method = (project.identify.method if project is not None else None) or "auto"
-    check_method(method)
-    if prior_weight is not None and method == "auto":
+    record = find_method(method)
+    if prior_weight is not None and record.posterior:
         raise NotApplicable(
-            "--prior-weight is for --method feasible; method 'auto' learns the scales of its prior", "prior_weight"
+            f"--prior-weight is for --method feasible; method '{method}' learns the scales of its prior", "prior_weight"
         )
-    if start is not None and not _simulates(method):
+    if start is not None and not record.simulates:
         raise NotApplicable(f"--start is for methods that simulate, not for '{method}': see --method", "start")
     given = feasible_options(inputs, method, constraints, prior_weight)
     given |= body_options(inputs, method, mass, link_mass, box) | ({} if start is None else {"start": start})
     loop = inputs.closed_loop(controller, velocity_cutoff, coulomb_slope, integrator)
-    if all(x is None for x in (controller, velocity_cutoff, coulomb_slope, integrator)) and not _simulates(method):
+    if all(x is None for x in (controller, velocity_cutoff, coulomb_slope, integrator)) and not record.simulates:
         loop = loop if tests else None  # that of the project file is for other methods
-    if _simulates(method) and method not in UNCONTROLLED and (loop is None or loop.controller is None):
+    if record.uses_controller and (loop is None or loop.controller is None):
         raise MissingArgument(
             f"method '{method}' simulates the closed loop: give the controller that made the recording, --controller",
             "controller",
         )
     if device is not None:
-        check_folded(inputs.robot, method, method_options(method, **given), device, cluster)
+        check_folded(inputs.robot, record, method_options(method, **given), device, cluster)
     held_out = inputs.held_out(validate, validate_share, validate_rows)
     origin: dict[str, Any] = {
         "files": inputs.files(*held_out.logs),
         "project": _rerun(inputs, method, held_out, given, controller, velocity_cutoff, coulomb_slope, integrator),
     }
-    in_pieces = not (_simulates(method) or tests or average)
+    in_pieces = not (record.simulates or tests or average)
     found = data_sets.read_split(inputs, validate, validate_share, validate_rows, long=in_pieces)
     if found is not None:
         if not in_pieces:
@@ -219,7 +217,7 @@ def identify(
 
 def _check_averaged(method: str | None, tests: bool, device: str | None, cluster: str | None) -> None:
     """Raise a DataError for options that do not go with the mean of repetitions."""
-    if method not in (None, "wls"):
+    if method is not None and method != "wls":
         raise ConflictingArguments(f"--average fits the mean of the runs by wls, not by '{method}'", "average")
     given = {"--tests": tests, "--device": device, "--cluster": cluster}
     for option, value in given.items():
@@ -231,11 +229,13 @@ def _check_averaged(method: str | None, tests: bool, device: str | None, cluster
 
 def feasible_options(inputs: Inputs, method: str, constraints: str | None, prior_weight: str | None) -> dict[str, Any]:
     """Options of methods with constraints: those given, and those of the project file."""
+    from dynid.identification.estimators.registry import find_method
+
     given: dict[str, Any] = {}
-    if inputs.project is not None and method in ("auto", "feasible"):
-        section = inputs.project.identify
-        given = {"constraints": section.constraints}
-        if method == "feasible":
+    if inputs.project is not None and _takes_bodies(method):
+        section, known = inputs.project.identify, find_method(method).option_names
+        given = {"constraints": section.constraints} if "constraints" in known else {}
+        if "weight" in known:
             given["weight"] = section.prior_weight
     if constraints is not None:
         given["constraints"] = constraints
@@ -255,15 +255,16 @@ def body_options(
     box: bool | None = None,
 ) -> dict[str, Any]:
     """What is known of the bodies: the options over the project file; wrong links are told before logs are read."""
+    from dynid.errors import one_of
     from dynid.feasibility.prior import known_masses
-    from dynid.identification.estimators.options import BodyOptions
-    from dynid.identification.estimators.registry import OPTIONS
+    from dynid.identification.estimators.registry import methods
 
-    if not issubclass(OPTIONS[method], BodyOptions):
+    if not _takes_bodies(method):
         named = {"--mass": mass, "--link-mass": link_mass or None, "--box" if box else "--no-box": box}
         for option, value in named.items():
             if value is not None:
-                raise NotApplicable(f"{option} is for --method auto or feasible, not for '{method}'", option)
+                able = one_of(name for name in methods() if _takes_bodies(name))
+                raise NotApplicable(f"{option} is for --method {able}, not for '{method}'", option)
         return {}
     given = {"mass": None if mass is None else values.kilograms(mass, "--mass"), "box": box}
     links = values.key_kilograms(link_mass, "--link-mass")
@@ -399,10 +400,12 @@ def _rerun(
     return rerun_text(inputs, method, held_out, {k: v for k, v in masses.items() if v}, settings, loop)
 
 
-def _simulates(method: str) -> bool:
-    from dynid.identification.estimators.registry import CLOSED_LOOP
+def _takes_bodies(method: str) -> bool:
+    """Whether a method takes what is known of the bodies."""
+    from dynid.identification.estimators.options import BodyOptions
+    from dynid.identification.estimators.registry import find_method
 
-    return method in CLOSED_LOOP
+    return issubclass(find_method(method).options, BodyOptions)
 
 
 def run_method(
@@ -416,21 +419,21 @@ def run_method(
     device: str | None = None,
 ) -> tuple[Estimate, Observation | None]:
     """The estimate and, for methods that do not simulate, the observation it was identified from."""
-    from dynid.identification.auto import AutoOptions
-    from dynid.identification.estimators.registry import method_options
+    from dynid.identification.estimators.registry import find_method, method_options
     from dynid.identification.observation import observe
     from dynid.identification.pipeline import identify as run
     from dynid.identification.pipeline import identify_observed
 
+    record = find_method(method)
     method_options(method, **given)
     # Other methods do not simulate, but their tests may.
-    simulated = loop if _simulates(method) or not tests else None
+    simulated = loop if record.simulates or not tests else None
     with working(f"identifying {inputs.robot.name} with {method}") as work:
-        if method == "auto":
-            wanted = inputs.chosen_by_user() | given
+        if record.takes == "recording":
+            wanted = method_options(method, **(inputs.chosen_by_user(record) | given))
             settings: dict[str, Any] = {"signals": inputs.signals(), "progress": work.report}
-            return identify_observed(inputs.robot, recording, AutoOptions(**wanted), device=device, **settings)
-        if _simulates(method) or simulated is not None:
+            return identify_observed(inputs.robot, recording, record, wanted, device=device, **settings)
+        if record.simulates or simulated is not None:
             settings = {"signals": inputs.signals(), "loop": simulated, "progress": work.report}
             return run(inputs.robot, recording, method, **settings, **given), None
         started = time.perf_counter()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dynid.cli.project_text import HeldOut
     from dynid.friction.selection import FrictionSelection
     from dynid.identification.estimate import Estimate
+    from dynid.identification.estimators.method import Method
     from dynid.recording.dataset import DataSet
     from dynid.recording.log_format import LogFormat
     from dynid.recording.recording import Recording
@@ -228,17 +229,18 @@ class Inputs:
         project = {} if self.project is None else self.project.identify.signals()
         return Signals(**defaults | project | dict(self.cleaning))
 
-    def chosen_by_user(self) -> dict[str, str]:
-        """What method "auto" leaves as it is: friction that an option or the project file names.
+    def chosen_by_user(self, method: Method | None = None) -> dict[str, str]:
+        """What a method that chooses drive terms leaves as it is: friction that an option or the project file names.
 
-        Rotor inertias that are asked for are in its model anyway.
+        Nothing for a method without such an option. Rotor inertias that are asked for are in its model anyway.
         """
         friction, rotor_inertia = self.modelling.get("friction"), self.modelling.get("rotor_inertia")
         if self.project is not None:
             friction = self.project.robot.friction if friction is None else friction
             rotor_inertia = self.project.robot.rotor_inertia if rotor_inertia is None else rotor_inertia
         given = friction not in (None, "auto") or (friction is None and rotor_inertia is False)
-        return {"friction": "given"} if given else {}
+        chooses = method is None or "friction" in method.option_names
+        return {"friction": "given"} if given and chooses else {}
 
     def closed_loop(
         self,

@@ -76,10 +76,14 @@ def legs(
 
 
 def _mass(inputs: Inputs, method: str, given: str | None) -> float | None:
-    """Mass of the robot from the option, or for method "feasible" from the project file."""
+    """Mass of the robot from the option, or from the project file for a method that takes it."""
+    from dynid.identification.estimators.registry import find_method
+
     if given is not None:
         return values.kilograms(given, "--mass")
-    return inputs.project.robot.mass if inputs.project is not None and method == "feasible" else None
+    if inputs.project is None or "mass" not in find_method(method).option_names:
+        return None
+    return inputs.project.robot.mass
 
 
 def _save(found: LegsEstimate, output: Path, robot_file: str) -> None:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dynid.errors import DamagedFile, InvalidValue, Mismatch, MissingData, NotApplicable, TooFew, WrongFormat
 from dynid.mocap.resample import resample
-from dynid.recording import arrays, tables
 from dynid.recording.columns import guess_time
-from dynid.recording.files import kind_of, stem_of
+from dynid.recording.files import stem_of
+from dynid.recording.formats import read_log, reader_of, readers
 from dynid.recording.recording import PARTS, Run
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
@@ -21,12 +21,6 @@ __all__ = ["plate_zero", "read_plate", "with_plate"]
 
 Array = NDArray[np.float64]
 
-_READERS = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".dat", ".log"), tables.read_text),
-    **dict.fromkeys((".parquet", ".pq"), tables.read_parquet),
-    ".npz": arrays.read_npz,
-    ".mat": arrays.read_mat,
-}
 # A plate may stop this long (s) before the cameras do: shorter than the transient of any filter.
 _SHORT = 0.1
 # With this share of the mean force of the whole file the plate is loaded, and its mean is not an offset.
@@ -39,10 +33,10 @@ def read_plate(path: str | Path) -> tuple[Array | None, Array]:
     Columns are recognised by names that end or begin with fx, fy, fz, mx, my, mz, in upper or lower case.
     """
     path = Path(path)
-    kind = kind_of(path)
-    if kind not in _READERS:
-        raise WrongFormat(f"a plate's file is a table, {', '.join(_READERS)}, not '{kind}'", "wrench", where=path.name)
-    table = _READERS[kind](path)
+    if reader_of(path).topics:
+        known = ", ".join(ending for reader in readers().values() if not reader.topics for ending in reader.endings)
+        raise WrongFormat(f"a plate's file is a table, {known}, not '{path.suffix}'", "wrench", where=path.name)
+    table = read_log(path)
     column = guess_time(table)
     wrench = table.values(_six(table))
     t = None if column is None else table.values([column])[:, 0]

@@ -140,14 +140,16 @@ def feasible_options(
     robot: Robot, method: str | None, given: dict[str, Any], metric: str | None, weight: float | None, symmetry: bool
 ) -> tuple[str, dict[str, Any]]:
     """Method and its options, with what is known of the body: its mass, its symmetry, the metric of the prior."""
-    if method not in (None, "feasible") and (weight is not None or symmetry or metric is not None):
-        raise NotApplicable(
-            f"--prior anthropometric, --metric and --symmetry are for --method feasible, not '{method}'", "prior"
-        )
-    if weight is None and not symmetry and metric is None:
-        return method or "feasible", given
     from dynid.feasibility.constraints import Mass, Symmetry
+    from dynid.identification.estimators.registry import find_method
 
+    how = method or "feasible"
+    if weight is None and not symmetry and metric is None:
+        return how, given
+    if not {"constraints", "mass", "metric", "weight"} <= set(find_method(how).option_names):
+        raise NotApplicable(
+            f"--prior anthropometric, --metric and --symmetry are for --method feasible, not '{how}'", "prior"
+        )
     if metric not in (None, "euclidean", "pullback", "entropic"):
         raise UnknownName(f"--metric '{metric}' is unknown: use euclidean, pullback or entropic", "metric")
     laws: list[Any] = [given.get("constraints", "full")]
@@ -159,7 +161,7 @@ def feasible_options(
         laws.append(Symmetry.by_name(robot, _sideways(robot)))
     # The data leave much of a body undetermined; cross-validation finds the weight of the table.
     pull = {"weight": "cv"} if weight is not None else {}
-    return "feasible", pull | given | known | {"constraints": laws, "metric": metric or "euclidean"}
+    return how, pull | given | known | {"constraints": laws, "metric": metric or "euclidean"}
 
 
 def _sideways(robot: Robot) -> str:

@@ -193,7 +193,7 @@ def benchmark(
     methods: Annotated[
         str | None,
         typer.Option(
-            autocompletion=complete.joined(complete.METHODS, ","),
+            autocompletion=complete.method_lists,
             help="Methods separated by commas. [wls, feasible, all that simulate but slow ones]",
         ),
     ] = None,

@@ -25,12 +25,15 @@ from .estimators.least_squares import RidgeOptions as RidgeOptions
 from .estimators.least_squares import TlsOptions as TlsOptions
 from .estimators.least_squares import WlsOptions as WlsOptions
 from .estimators.maximum_likelihood import MlOptions as MlOptions
+from .estimators.method import Method as Method
 from .estimators.options import BodyOptions as BodyOptions
 from .estimators.options import KnownMasses as KnownMasses
 from .estimators.options import MethodOptions as MethodOptions
 from .estimators.options import known_masses as known_masses
+from .estimators.registry import methods as methods
 from .estimators.solution import Iteration as Iteration
 from .estimators.solution import Outcome as Outcome
+from .estimators.solution import Solution as Solution
 from .experiment import Experiment as Experiment
 from .experiment import Paired as Paired
 from .known import Essential as Essential

@@ -53,6 +53,7 @@ from dynid.identification.drive_terms import (
     with_laws,
 )
 from dynid.identification.estimators.feasible import boundary_notes
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import BodyOptions, KnownMasses, check_choice, known_masses
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import default_channels
@@ -65,7 +66,7 @@ from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
-__all__ = ["AutoOptions", "auto"]
+__all__ = ["AUTO", "AutoOptions", "auto"]
 
 Array = NDArray[np.float64]
 
@@ -132,6 +133,18 @@ def auto(
     found = _learned(robot, seen, options, tempered)
     _tell(progress, "solving", 0.8)
     return _solution(found, options, laws, tempered), seen
+
+
+AUTO = Method(
+    name="auto",
+    sentence="All drive terms and bodies near the prior, with learned scales.",
+    options=AutoOptions,
+    function=auto,
+    takes="recording",
+    has_prior=True,
+    consistent=True,
+    posterior=True,
+)
 
 
 def _tell(progress: ProgressCallback | None, what: str, share: float) -> None:

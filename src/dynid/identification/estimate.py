@@ -83,7 +83,7 @@ class Estimate:
     notes : tuple of str
         Remarks of the method.
     standard : ndarray, shape (p,), or None
-        Standard parameters, if the method estimates them ("feasible", "pc-iv", "pc-didim").
+        Standard parameters, if the method estimates them.
     standard_covariance : ndarray, shape (p, p), or None
         Their covariance, if the method estimates it.
     history : tuple of Iteration

@@ -25,6 +25,7 @@ from dynid.errors import InvalidValue, Mismatch, UnknownName
 from dynid.feasibility.metrics import quadratic_rows
 from dynid.feasibility.prior import consistent_prior, wide_bodies
 from dynid.identification.essential_search import SUBSETS, best_by_f_test, best_within_ratio
+from dynid.identification.estimators.registry import is_posterior
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.observation import Observation
 from dynid.identification.posterior import BODY_SCALE
@@ -107,7 +108,7 @@ def _finite_base(estimate: Estimate) -> tuple[Array, Array]:
 
 
 def prior_covariance(estimate: Estimate, at: Array | None = None) -> Array:
-    """Covariance (p, p) of the prior: each pseudo-inertia is known within a factor of about two, by "auto" better.
+    """Covariance (p, p) of the prior: each pseudo-inertia is known within a factor of about two, in a posterior better.
 
     Such a prior is wider about heavier bodies: `at` has their standard parameters (p,), by default those of the method.
     """
@@ -122,7 +123,7 @@ def prior_covariance(estimate: Estimate, at: Array | None = None) -> Array:
     rows = quadratic_rows(robot, bodies, "pullback", scale)[0]
     unit = np.linalg.norm(rows, axis=0)
     root = np.linalg.pinv(rows / unit) / unit[:, None]
-    root[inertial] *= BODY_SCALE if estimate.method == "auto" else 1.0
+    root[inertial] *= BODY_SCALE if is_posterior(estimate.method) else 1.0
     return np.asarray(root @ root.T)
 
 

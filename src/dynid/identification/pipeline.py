@@ -12,21 +12,11 @@ from numpy.typing import NDArray
 
 from dynid.errors import ConflictingArguments, InvalidType, Mismatch, MissingArgument, NotApplicable, keyword
 from dynid.feasibility.prior import known_masses
-from dynid.identification.auto import AutoOptions, auto
 from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import BodyOptions, MethodOptions
-from dynid.identification.estimators.registry import (
-    BALANCES,
-    CLOSED_LOOP,
-    ESTIMATORS,
-    TORQUE_FITS,
-    UNCONTROLLED,
-    Solution,
-    check_factors_suffice,
-    check_method,
-    method_options,
-)
-from dynid.identification.estimators.solution import condition_number
+from dynid.identification.estimators.registry import check_factors_suffice, find_method, method_options, methods
+from dynid.identification.estimators.solution import Solution, condition_number
 from dynid.identification.experiment import Experiment
 from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
 from dynid.identification.observation import Observation, check_no_client, observe
@@ -44,7 +34,6 @@ from dynid.threads import one_blas_thread
 
 __all__ = [
     "check_folded",
-    "check_method",
     "estimate_closed_loop",
     "estimate_from",
     "estimate_of",
@@ -80,15 +69,11 @@ def identify(
         use one and the start of methods that iterate.
     recording : Recording, DataSet or Observation
         Measured motion and torques. Methods that do not simulate also take an observation, see `observe`, and a data
-        set, see `dynid.recording.open_dataset`. Methods that weight samples one by one ("irls", "gls") read it again
-        in every iteration.
+        set, see `dynid.recording.open_dataset`. Methods that read the samples again do so in every iteration.
     method : str, default "auto"
         "auto" is the posterior of bodies and all drive terms with a prior whose scales are learned, over physically
-        consistent and plausible robots. The other methods do what they are told:
-        "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit the measured regressor. "power" and "energy"
-        fit the energy balance of the motion, without accelerations. "iv", "didim", "pc-iv", "pc-didim", "cloe" and
-        "clie" simulate the closed loop; they need recorded references and the `loop`.
-        "ml", "ekf" and "ukf" use the recording without the controller.
+        consistent and plausible robots. `dynid.identification.methods()` lists all, with what each does and needs.
+        Most fit the measured regressor. Those that simulate the closed loop need recorded references and the `loop`.
     options : MethodOptions, optional
         Options of the method as its dataclass, for example `WlsOptions(iterations=3)`.
     signals : Signals, optional
@@ -97,13 +82,12 @@ def identify(
         Measured quantities that are fitted: "torque", "wrench" (of the base), "all", or names of channels with
         wildcards. By default what all runs of the recording have.
     loop : ClosedLoop, optional
-        The closed loop with the controller that made the recording. Methods "ml", "ekf" and "ukf" take its integrator
-        settings only.
+        The closed loop with the controller that made the recording. Methods that filter the recording without the
+        controller take its integrator settings only.
     noise_model : {"autocorrelated", "white"}, default "autocorrelated"
         What the standard deviations assume of the residuals. "autocorrelated" measures them from blocks of time, so
         that correlation over time and between joints counts; "white" takes all rows as independent, as most
-        publications do.
-        Methods "cloe", "clie", "ml", "ekf" and "ukf" always assume white noise.
+        publications do. Methods whose residuals are not those of measured torques always assume white noise.
     progress : callable, optional
         Called with a `dynid.progress.Progress` after every step of "auto", every partition of a data set, and every
         iteration of a method that simulates or filters.
@@ -140,33 +124,33 @@ def identify(
     True
     """
     started = time.perf_counter()
-    chosen = method_options(method, options, **keywords)
+    record, chosen = find_method(method), method_options(method, options, **keywords)
     check_noise_model(noise_model)
     _given_bodies(robot, chosen)  # wrong links are told before any signal is processed
     if device is not None:
         if isinstance(recording, Observation):
             raise NotApplicable(f"an observation is folded already; give {keyword('device')} to observe")
-        check_folded(robot, method, chosen, device, client)
-    if method in CLOSED_LOOP:
+        check_folded(robot, record, chosen, device, client)
+    if record.simulates:
         if not isinstance(recording, Recording):
             given = "a data set" if isinstance(recording, DataSet) else "an observation"
             raise NotApplicable(
                 f"method '{method}' simulates the closed loop and needs the recording, not {given}", "method"
             )
-        experiment = Experiment(robot, recording, _checked_loop(loop, method), signals or Signals(), channels)
+        experiment = Experiment(robot, recording, _checked_loop(loop, record), signals or Signals(), channels)
         found = estimate_closed_loop(experiment, method, options=chosen, noise_model=noise_model, progress=progress)
         return replace(found, seconds=time.perf_counter() - started)
-    if method in BALANCES and isinstance(recording, DataSet):
-        check_factors_suffice(method, chosen, "which a data set does not keep")
+    if record.needs_runs and isinstance(recording, DataSet):
+        check_factors_suffice(record, chosen, "which a data set does not keep")
     if loop is not None:
-        raise NotApplicable(f"method '{method}' does not simulate; a loop is for {', '.join(CLOSED_LOOP)}", "loop")
-    if method == "auto":
+        raise NotApplicable(f"method '{method}' does not simulate; a loop is for {', '.join(_simulating())}", "loop")
+    if record.takes == "recording":
         if isinstance(recording, Observation):
             _check_observed(robot, recording, signals, channels)
-        assert isinstance(chosen, AutoOptions)
         found, _ = identify_observed(
             robot,
             recording,
+            record,
             chosen,
             signals=signals,
             channels=channels,
@@ -199,7 +183,8 @@ def identify(
 def identify_observed(
     robot: Robot,
     recording: Recording | DataSet | Observation,
-    options: AutoOptions,
+    method: Method,
+    options: MethodOptions,
     *,
     signals: Signals | None = None,
     channels: str | Sequence[str] | None = None,
@@ -209,11 +194,11 @@ def identify_observed(
     skip_bad: bool = False,
     device: str | None = None,
 ) -> tuple[Estimate, Observation]:
-    """The estimate of method "auto" and the observation it rests on, which has all drive terms."""
+    """The estimate of a method that takes the recording, and the observation it rests on, with its drive terms."""
     started, given = time.perf_counter(), _given_bodies(robot, options)
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with one_blas_thread():
-        solution, seen = auto(
+        solution, seen = method.function(
             robot,
             recording,
             options,
@@ -225,15 +210,15 @@ def identify_observed(
             skip_bad=skip_bad,
             device=device,
         )
-        found = estimate_of(seen, solution, "auto", started, noise_model=noise_model)
+        found = estimate_of(seen, solution, method.name, started, noise_model=noise_model)
     return replace(found, **given), seen
 
 
-def check_folded(robot: Robot, method: str, options: MethodOptions, device: str, client: Any = None) -> None:
+def check_folded(robot: Robot, method: Method, options: MethodOptions, device: str, client: Any = None) -> None:
     """Raise an error if the rows of a method cannot be folded on a device."""
-    if method in CLOSED_LOOP:
+    if method.simulates:
         raise NotApplicable(
-            f"method '{method}' simulates or filters; {keyword('device')} is for methods that fit measured torques"
+            f"method '{method.name}' simulates or filters; {keyword('device')} is for methods that fit measured torques"
         )
     check_factors_suffice(method, options, "which device= does not make")
     check_device(robot, device, client)
@@ -251,14 +236,19 @@ def _check_observed(
         raise Mismatch(f"the observation is of another robot or other drive terms than '{robot.name}'")
 
 
-def _checked_loop(loop: ClosedLoop | None, method: str) -> ClosedLoop:
+def _simulating() -> list[str]:
+    """Names of the methods that simulate or filter."""
+    return [method.name for method in methods().values() if method.simulates]
+
+
+def _checked_loop(loop: ClosedLoop | None, method: Method) -> ClosedLoop:
     """The loop that a method simulates, refused where it has no controller and the method needs one."""
     if loop is not None and not isinstance(loop, ClosedLoop):
         raise InvalidType(f"loop is a dynid.ClosedLoop(controller=...), got {loop!r:.60}", "loop")
     loop = loop or ClosedLoop()
-    if loop.controller is None and method not in UNCONTROLLED:
+    if loop.controller is None and method.uses_controller:
         raise MissingArgument(
-            f"method '{method}' simulates the closed loop: give the controller that made the recording, "
+            f"method '{method.name}' simulates the closed loop: give the controller that made the recording, "
             f"a ClosedLoop for {keyword('loop')}"
         )
     return loop
@@ -279,7 +269,7 @@ def estimate_from(
     observation : Observation
         What `observe` returned.
     method : str, default "wls"
-        "ols", "wls", "gls", "irls", "tls", "ridge", "feasible", "power" or "energy".
+        One whose record in `dynid.identification.methods()` takes an observation.
     options : MethodOptions, optional
         Options of the method, as for `identify`.
     noise_model : {"autocorrelated", "white"}, default "autocorrelated"
@@ -292,17 +282,17 @@ def estimate_from(
     Estimate
     """
     started = time.perf_counter()
-    chosen = method_options(method, options, **keywords)
-    if method in CLOSED_LOOP:
+    record, chosen = find_method(method), method_options(method, options, **keywords)
+    if record.simulates:
         raise MissingArgument(f"method '{method}' simulates the closed loop and needs an experiment", "experiment")
-    if method == "auto":
-        raise MissingArgument("method 'auto' needs the robot: use identify(robot, observation)")
+    if record.takes == "recording":
+        raise MissingArgument(f"method '{method}' needs the robot: use identify(robot, observation)")
     given = _given_bodies(observation.robot, chosen)
     if not observation.readable:
-        check_factors_suffice(method, chosen)
+        check_factors_suffice(record, chosen)
     # Small matrices gain nothing from several BLAS threads, which slow each other down.
     with one_blas_thread():
-        solution = ESTIMATORS[method](observation, chosen)
+        solution: Solution = record.function(observation, chosen)
         found = estimate_of(observation, solution, method, started, noise_model=noise_model)
     return replace(found, **given)
 
@@ -330,7 +320,7 @@ def estimate_closed_loop(
     experiment : Experiment
         The recording with the controller that made it.
     method : str
-        "iv", "didim", "pc-iv", "pc-didim", "cloe", "clie", "ml", "ekf" or "ukf".
+        One whose record in `dynid.identification.methods()` takes an experiment.
     progress : callable, optional
         Called with a `dynid.progress.Progress` after every iteration.
     options : MethodOptions, optional
@@ -345,14 +335,14 @@ def estimate_closed_loop(
     Estimate
     """
     started = time.perf_counter()
-    chosen = method_options(method, options, **keywords)
-    if method not in CLOSED_LOOP:
-        raise NotApplicable(f"method '{method}' does not simulate; {', '.join(CLOSED_LOOP)} do", "method")
+    record, chosen = find_method(method), method_options(method, options, **keywords)
+    if not record.simulates:
+        raise NotApplicable(f"method '{method}' does not simulate; {', '.join(_simulating())} do", "method")
     with one_blas_thread():
-        solution, observation = CLOSED_LOOP[method](experiment, chosen, progress)
-        assumed: NoiseModel = noise_model if method in TORQUE_FITS else "white"
+        solution, observation = record.function(experiment, chosen, progress)
+        assumed: NoiseModel = noise_model if record.fits_torques else "white"
         # Feedback makes the residuals of simulated regressors alternate, which says nothing of their other errors.
-        least = 0.0 if method == "iv" else 1.0
+        least = 1.0 if record.alternating else 0.0
         found = estimate_of(observation, solution, method, started, noise_model=assumed, least_ratio=least)
     # The domain is that of the recorded motion, which simulated rows are not.
     domain = Domain.of_motions(found.robot, experiment.centred_motions)

@@ -29,7 +29,8 @@ from dynid.feasibility.fit import fit
 from dynid.feasibility.metrics import hessian_rows
 from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.identification.estimate import Estimate
-from dynid.identification.estimators.least_squares import joint_noise
+from dynid.identification.estimators.feasible import FEASIBLE
+from dynid.identification.estimators.least_squares import OLS, WLS, joint_noise
 from dynid.identification.estimators.solution import Outcome, Solution, condition_number
 from dynid.identification.observation import Observation, fold, observe
 from dynid.identification.pipeline import estimate_of
@@ -217,7 +218,7 @@ def _matches(pattern: str, name: str, label: str, inertial: bool) -> bool:
     return groups[pattern] if pattern in groups else bool(matching_names(pattern, (name, label)))
 
 
-METHODS = ("ols", "wls", "feasible")
+METHODS = {method.name: method for method in (OLS, WLS, FEASIBLE)}
 _RANK = 1e-12
 
 
@@ -415,7 +416,7 @@ def identify_shared(
     with one_blas_thread():
         noise = [np.ones(len(o.rows)) for o in seen]
         beta, inverse = _solved(_stacked(seen, maps, noise), base)
-        if method == "ols":
+        if METHODS[method] is OLS:
             squares = sum(float(np.sum(o.residual_norms(T @ beta) ** 2)) for o, T in zip(seen, maps, strict=True))
             size = np.sqrt(squares / max(sum(o.total_rows for o in seen) - base.count, 1))
             noise = [np.full(len(o.rows), size) for o in seen]
@@ -427,7 +428,7 @@ def identify_shared(
         covariance = inverse @ inverse.T
         standard = standard_covariance = None
         status, outcome, notes = "solved", Outcome.CONVERGED, []
-        if method == "feasible":
+        if METHODS[method].consistent:
             possible = feasible_union(union, constraints)
             start = union.prior if prior is None else checked(prior, (union.size,), "prior", DataError)
             factor = _stacked(seen, maps, noise)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InvalidValue, MissingData, UnknownName
+from dynid.identification.estimators.registry import is_posterior
 from dynid.markup import html_table
 from dynid.patterns import matching_names
 from dynid.plotting.points import Interval, draw_intervals
@@ -68,7 +69,7 @@ def _noise(estimate: Estimate) -> str:
     if estimate.noise_model == "repetitions":
         return f"standard deviations from the scatter of repetitions, {estimate.freedom:.0f} degrees of freedom"
     rows, worth = sum(estimate.rows), sum(estimate.independent_rows)
-    source = "of the posterior" if estimate.method == "auto" else f"from {estimate.freedom + 1:.0f} blocks of time"
+    source = "of the posterior" if is_posterior(estimate.method) else f"from {estimate.freedom + 1:.0f} blocks of time"
     return f"standard deviations {source}; {rows} rows are worth {worth:.0f} independent ones"
 
 

@@ -20,7 +20,7 @@ from dynid.errors import InvalidValue, MissingData, NotApplicable, TooFew
 from dynid.identification.data_sets import cleaned_chunk, needed_signals, observe_dataset
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
-from dynid.identification.estimators.registry import CLOSED_LOOP, check_factors_suffice, method_options
+from dynid.identification.estimators.registry import check_factors_suffice, find_method, method_options
 from dynid.identification.loads import check_run, default_channels
 from dynid.identification.observation import Observation, check_no_client, time_parts
 from dynid.identification.pipeline import estimate_from, identify
@@ -567,27 +567,27 @@ def cross_validate_dataset(
 ) -> tuple[Validation, ...]:
     """Predict each of several groups of consecutive partitions from the others, as `cross_validate`.
 
-    `work` has the keywords client, skip_bad and progress. Method "auto" makes its choices for every group, so it folds
-    the others each time; other methods join factors that are folded once.
+    `work` has the keywords client, skip_bad and progress. A method that takes the recording makes its choices for every
+    group, so it folds the others each time; other methods join factors that are folded once.
     """
     count = len(dataset.partitions)
     if count < folds:
         raise TooFew(f"{folds} folds need as many partitions, and {dataset.source} has {count}", "folds")
     edges = (np.arange(folds + 1) * count) // folds
     groups = [replace(dataset, partitions=dataset.partitions[a:b]) for a, b in pairwise(edges)]
-    chosen = method_options(method, options, **keywords)
-    if method in CLOSED_LOOP:
+    record, chosen = find_method(method), method_options(method, options, **keywords)
+    if record.simulates:
         raise NotApplicable(
             f"method '{method}' simulates the closed loop and needs the recording, not a data set", "method"
         )
-    if method == "auto":
+    if record.takes == "recording":
         out: list[Validation] = []
         for a, b in pairwise(edges):
             others = replace(dataset, partitions=dataset.partitions[:a] + dataset.partitions[b:])
             found = identify(robot, others, method, options=chosen, signals=signals, channels=channels, **work)
             out.append(validate_dataset(found, groups[len(out)], **work))
         return tuple(out)
-    check_factors_suffice(method, chosen)
+    check_factors_suffice(record, chosen)
     wanted = channels if channels is not None else default_channels(robot, dataset.sample(1)[0])
     base = base_parameters(robot, channels=wanted)
     seen = [observe_dataset(robot, group, signals=signals, base=base, **work) for group in groups]

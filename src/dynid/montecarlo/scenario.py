@@ -21,7 +21,7 @@ from dynid.errors import (
 )
 from dynid.feasibility.constraints import Signs
 from dynid.feasibility.sets import feasible_set
-from dynid.identification.estimators.registry import CLOSED_LOOP, method_options
+from dynid.identification.estimators.registry import find_method, method_options
 from dynid.identification.jackknife import NoiseModel, check_noise_model
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.load import load_robot
@@ -109,7 +109,7 @@ class Estimator:
     @property
     def simulates(self) -> bool:
         """Whether it simulates the closed loop, and so depends on where it starts."""
-        return self.method in CLOSED_LOOP
+        return find_method(self.method).simulates
 
 
 @dataclass(frozen=True, eq=False)

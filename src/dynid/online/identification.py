@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import ConflictingArguments, InvalidValue, Mismatch, MissingArgument, TooFew
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
-from dynid.identification.estimators.registry import check_factors_suffice, method_options
+from dynid.identification.estimators.registry import check_factors_suffice, find_method, method_options
 from dynid.identification.jackknife import NoiseModel
 from dynid.identification.observation import Observation, no_rows, observe
 from dynid.identification.pipeline import estimate_from
@@ -324,7 +324,7 @@ class OnlineIdentification:
         Parameters
         ----------
         method : str, default "wls"
-            "ols", "wls", "tls", "ridge" or "feasible". Methods that read the samples again ("irls", "gls") are refused.
+            One that takes an observation. Those that need runs or read the samples again are refused.
         options, **keywords
             Options of the method, as for `identify`.
         noise_model : {"autocorrelated", "white"}, default "autocorrelated"
@@ -343,7 +343,7 @@ class OnlineIdentification:
             If the motion so far does not excite all base parameters.
         """
         chosen = method_options(method, options, **keywords)
-        check_factors_suffice(method, chosen)
+        check_factors_suffice(find_method(method), chosen)
         return estimate_from(self.observation(), method, options=chosen, noise_model=noise_model)
 
     def feasible(self, *, max_age: float | None = None, **keywords: Any) -> Estimate:

@@ -15,11 +15,13 @@ from .cluster import connect as connect
 from .dataset import DataSet as DataSet
 from .dataset import open_dataset as open_dataset
 from .dataset_files import write_partition as write_partition
+from .formats import readers as readers
 from .load import load_recording as load_recording
 from .log_format import LogFormat as LogFormat
 from .measured_joints import reconcile as reconcile
 from .partitions import LeftOut as LeftOut
 from .partitions import Partition as Partition
+from .reader import Reader as Reader
 from .recording import Recording as Recording
 from .recording import Run as Run
 from .wrench import WrenchSensor as WrenchSensor

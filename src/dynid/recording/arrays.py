@@ -14,10 +14,11 @@ from dynid.reading import check_archive, parse_json
 from dynid.recording.files import damage, read_bytes
 from dynid.recording.hdf5 import hdf5_arrays
 from dynid.recording.matlab import MatlabError, read_matlab
+from dynid.recording.reader import Reader
 from dynid.recording.records import columns_of, flat
 from dynid.recording.table import Table, Unusable
 
-__all__ = ["read_hdf5", "read_json", "read_mat", "read_npy", "read_npz"]
+__all__ = ["HDF5", "JSON", "MAT", "NPY", "NPZ", "read_hdf5", "read_json", "read_mat", "read_npy", "read_npz"]
 
 _OBJECTS = Unusable("is an array of Python objects, which is not read: save plain numbers")
 # First bytes of an HDF5 file.
@@ -38,6 +39,16 @@ def read_npz(path: Path) -> Table:
     except Exception as error:  # readers raise errors of many types on damaged files
         raise DamagedFile(f"{path.name} is not an NPZ file or damaged: {damage(error)}") from None
     return _table(path, data)
+
+
+NPZ = Reader(
+    name="npz",
+    title="NPZ files",
+    sentence="Arrays by their names; nothing is unpickled.",
+    endings=(".npz",),
+    function=read_npz,
+    compressed=True,
+)
 
 
 def _member(archive: Any, name: str) -> Any:
@@ -66,6 +77,16 @@ def read_npy(path: Path) -> Table:
     return Table(path.name, {str(k): array[:, k] for k in range(array.shape[1])}, header=False)
 
 
+NPY = Reader(
+    name="npy",
+    title="NPY files",
+    sentence="One array, whose columns have no names; nothing is unpickled.",
+    endings=(".npy",),
+    function=read_npy,
+    compressed=True,
+)
+
+
 def read_mat(path: Path) -> Table:
     """Table of the arrays of a MATLAB file of any version; fields of structs have dotted names."""
     raw = read_bytes(path)
@@ -81,9 +102,30 @@ def read_mat(path: Path) -> Table:
     return _table(path, data)
 
 
+MAT = Reader(
+    name="mat",
+    title="MATLAB files",
+    sentence="All versions; fields of structs have dotted names, and version 7.3 is HDF5.",
+    endings=(".mat",),
+    function=read_mat,
+    compressed=True,
+)
+
+
 def read_hdf5(path: Path) -> Table:
     """Table of the data sets of an HDF5 file; names are paths inside the file, without the leading slash."""
     return _table(path, _of_hdf5(path, matlab=False))
+
+
+HDF5 = Reader(
+    name="hdf5",
+    title="HDF5 files",
+    sentence="Names are paths inside the file.",
+    endings=(".h5", ".hdf5"),
+    function=read_hdf5,
+    compressed=True,
+    extra="hdf5",
+)
 
 
 def _of_hdf5(path: Path, matlab: bool) -> dict[str, Any]:
@@ -104,6 +146,16 @@ def read_json(path: Path) -> Table:
         return _of_json(path, parse_json(read_bytes(path)))
     except (ValueError, RecursionError, OverflowError) as error:
         raise DamagedFile(f"{path.name} is not a JSON file or damaged: {damage(error)}") from None
+
+
+JSON = Reader(
+    name="json",
+    title="JSON files",
+    sentence="A list of records, an object that contains one, or an object of lists.",
+    endings=(".json",),
+    function=read_json,
+    compressed=True,
+)
 
 
 def _of_json(path: Path, content: Any) -> Table:

@@ -14,10 +14,11 @@ import numpy as np
 from dynid.child import read_in_child
 from dynid.errors import DamagedFile, DynidError, MissingArgument, MissingData, UnknownName, Unsupported, keyword
 from dynid.recording.files import check_file, check_package, damage, optional_package
+from dynid.recording.reader import Reader
 from dynid.recording.records import columns_of, flat
 from dynid.recording.table import Table, Unusable, shown
 
-__all__ = ["extract", "read_bag"]
+__all__ = ["MCAP", "ROSBAG", "extract", "read_mcap", "read_rosbag"]
 
 logger = logging.getLogger("dynid")
 
@@ -28,7 +29,40 @@ _COLUMNS = "columns.npz"
 _NAME_FIELDS = ("name", "joint_names", "names")
 
 
-def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Table:
+def read_rosbag(path: Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Table:
+    """Table of one topic of a ROS 1 or ROS 2 bag, see `_read`."""
+    return _read(path, topic, joints, "rosbags", "ROS bags")
+
+
+ROSBAG = Reader(
+    name="rosbag",
+    title="ROS bags",
+    sentence="Joints by the names in every message, time by header stamps.",
+    endings=(".bag", ".db3"),
+    function=read_rosbag,
+    marks=("metadata.yaml",),
+    topics=True,
+    extra="ros",
+)
+
+
+def read_mcap(path: Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Table:
+    """Table of one topic of an MCAP file, see `_read`."""
+    return _read(path, topic, joints, "mcap", "MCAP files")
+
+
+MCAP = Reader(
+    name="mcap",
+    title="MCAP files",
+    sentence="As ROS bags, with ROS messages or JSON.",
+    endings=(".mcap",),
+    function=read_mcap,
+    topics=True,
+    extra="ros",
+)
+
+
+def _read(path: Path, topic: str | None, joints: Sequence[str] | None, package: str, what: str) -> Table:
     """Table of one topic of a bag.
 
     Parameters
@@ -40,6 +74,8 @@ def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None 
     joints : sequence of str, optional
         Joints that are needed. Where several nodes publish on one topic, messages without all of these joints are left
         out.
+    package, what : str
+        The package that reads it, and what such files are called.
 
     Returns
     -------
@@ -53,10 +89,9 @@ def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None 
     """
     for file in [p for p in path.iterdir() if not p.is_dir()] if path.is_dir() else [path]:
         check_file(file)
-    kind = "mcap" if path.suffix.lower() == ".mcap" else "rosbags"
-    check_package(kind, "ros", "MCAP files" if kind == "mcap" else "ROS bags")
+    check_package(package, "ros", what)
     with tempfile.TemporaryDirectory(prefix="dynid-") as name:
-        argument = {"topic": topic, "joints": None if joints is None else list(joints)}
+        argument = {"topic": topic, "joints": None if joints is None else list(joints), "package": package}
         found = read_in_child("dynid.recording.bags:extract", path, Path(name), argument)
         arrays = np.load(Path(name) / _COLUMNS, allow_pickle=False)
         columns = {column: arrays[str(k)] if why is None else Unusable(why) for k, (column, why) in found["columns"]}
@@ -66,7 +101,8 @@ def read_bag(path: Path, topic: str | None = None, joints: Sequence[str] | None 
 def extract(path: Path, folder: Path, given: Any) -> dict[str, Any]:
     """Write the columns of a bag into a folder, in a process of its own: libraries unpack whatever a bag holds."""
     try:
-        records = list(_mcap(path, given["topic"]) if path.suffix.lower() == ".mcap" else _rosbag(path, given["topic"]))
+        messages = _mcap if given["package"] == "mcap" else _rosbag
+        records = list(messages(path, given["topic"]))
         if not records:
             raise MissingData(f"{path.name} contains no messages of the topic", "topic")
         table = _table(path.name, _one_publisher(records, given["joints"], path.name))

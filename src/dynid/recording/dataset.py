@@ -18,13 +18,15 @@ import numpy as np
 
 from dynid.errors import DynidError, InvalidValue, MissingData
 from dynid.markup import HtmlSummary
+from dynid.recording.formats import folder_reader
 from dynid.recording.load import columns_of_table
 from dynid.recording.log_fields import LogFields
 from dynid.recording.log_format import LogFormat
 from dynid.recording.partition_reader import PartitionReader
-from dynid.recording.partitions import ENDINGS, LeftOut, Partition, listed
+from dynid.recording.partitions import LeftOut, Partition, listed
 from dynid.recording.pieces import is_long, pieces_of
 from dynid.recording.recording import Recording
+from dynid.recording.tables import PARQUET
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
 
@@ -227,11 +229,11 @@ def is_dataset(source: Any) -> bool:
     if "://" in str(source):
         return True
     path = Path(source)
-    return path.is_dir() and not (path / "metadata.yaml").exists() and _first_file(path)
+    return path.is_dir() and folder_reader(path) is None and _first_file(path)
 
 
 def _first_file(path: Path) -> bool:
-    return any(True for ending in ENDINGS for _ in path.rglob(f"*{ending}"))
+    return any(True for ending in PARQUET.endings for _ in path.rglob(f"*{ending}"))
 
 
 def open_dataset(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -17,18 +16,14 @@ from dynid.errors import (
     InvalidType,
     Mismatch,
     MissingArgument,
-    MissingFile,
     NotApplicable,
     Sentence,
     UnknownName,
-    WrongFormat,
     keyword,
     named,
 )
-from dynid.recording import arrays, tables
 from dynid.recording.assemble import Reading, assemble
 from dynid.recording.bad_rows import Block
-from dynid.recording.bags import read_bag
 from dynid.recording.columns import (
     Channels,
     guess,
@@ -40,7 +35,8 @@ from dynid.recording.columns import (
     resolve_time,
 )
 from dynid.recording.convert import Conversion
-from dynid.recording.files import kind_of, stem_of
+from dynid.recording.files import stem_of
+from dynid.recording.formats import read_log
 from dynid.recording.log_fields import LogFields, is_signal
 from dynid.recording.log_format import LogFormat, both_clocks, unknown_field
 from dynid.recording.names import mentioned
@@ -55,19 +51,6 @@ logger = logging.getLogger("dynid")
 
 PathLike = str | Path
 Source = PathLike | Mapping[str, PathLike]
-
-TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".dat", ".log")
-_READERS: dict[str, Callable[[Path], Table]] = {
-    **dict.fromkeys(TEXT_ENDINGS, tables.read_text),
-    **dict.fromkeys((".parquet", ".pq"), tables.read_parquet),
-    ".npz": arrays.read_npz,
-    ".npy": arrays.read_npy,
-    ".mat": arrays.read_mat,
-    **dict.fromkeys((".h5", ".hdf5"), arrays.read_hdf5),
-    ".json": arrays.read_json,
-}
-_BAGS = (".bag", ".db3", ".mcap")
-KNOWN_ENDINGS = (*_READERS, *_BAGS)
 
 
 def load_recording(
@@ -85,8 +68,8 @@ def load_recording(
     ----------
     source : path, mapping or list of them
         A file; a list of files, each of one run or more; or one file per signal, as a mapping such as
-        {"q": "pos.csv", "torque": "cur.csv"} (t may have a file too). Text tables, Parquet, NPZ, NPY, MATLAB, HDF5 and
-        JSON, also compressed (.gz, .xz, .bz2), ROS 1 and ROS 2 bags and MCAP.
+        {"q": "pos.csv", "torque": "cur.csv"} (t may have a file too). `dynid.recording.readers()` lists the formats;
+        most may be compressed (.gz, .xz, .bz2).
     robot : Robot, optional
         Its joint names are looked for in the column names, and the signals are in the order of its joints.
     log : LogFormat, optional
@@ -350,18 +333,9 @@ def _components(signal: str) -> Channels:
 
 def read_table(path: Path, reading: Reading) -> Table:
     """The table of one file."""
-    kind = kind_of(path)
-    if kind in _BAGS or os.path.isdir(path):
-        if not os.path.exists(path):
-            raise MissingFile(f"{path} cannot be read: No such file or directory")
-        known = reading.robot.coordinates if reading.robot is not None else ()
-        names = [x for x in reading.log.joints or known if isinstance(x, str)]
-        return read_bag(path, reading.log.topic, names or None)
-    if reading.log.topic is not None:
-        raise NotApplicable(f"{keyword('topic')} selects a topic of a bag, {path.name} is not a bag")
-    if kind not in _READERS:
-        raise WrongFormat(f"ending '{kind}' is unknown, known are {', '.join([*_READERS, *_BAGS])}", where=path.name)
-    return _READERS[kind](path)
+    known = reading.robot.coordinates if reading.robot is not None else ()
+    names = [x for x in reading.log.joints or known if isinstance(x, str)]
+    return read_log(path, reading.log.topic, names or None)
 
 
 def _own_joints(table: Table) -> tuple[str, ...]:

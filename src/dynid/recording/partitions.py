@@ -12,13 +12,12 @@ from urllib.parse import unquote
 
 from dynid.errors import MissingData, MissingFile, WrongFormat
 from dynid.recording.files import damage, optional_package
+from dynid.recording.tables import PARQUET
 
 if TYPE_CHECKING:
     from dynid.recording.pieces import TextPiece
 
-__all__ = ["ENDINGS", "LeftOut", "Partition", "hive_keys", "listed", "opened"]
-
-ENDINGS = (".parquet", ".pq")
+__all__ = ["LeftOut", "Partition", "hive_keys", "listed", "opened"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def listed(source: str) -> tuple[Partition, ...]:
         fsspec = optional_package("fsspec", "cluster", "addresses of data sets")
         try:
             system, root = fsspec.core.url_to_fs(source)
-            files = [f for f in system.find(root) if f.endswith(ENDINGS)]
+            files = [f for f in system.find(root) if f.endswith(PARQUET.endings)]
         except Exception as error:  # every file system has errors of its own
             raise MissingFile(f"{source} cannot be listed: {damage(error)}") from None
         found = [(f.removeprefix(root).lstrip("/"), system.unstrip_protocol(f)) for f in files]
@@ -76,7 +75,7 @@ def listed(source: str) -> tuple[Partition, ...]:
         folder = Path(source).resolve()  # a worker may run in another folder
         if not folder.is_dir():
             raise WrongFormat(f"{source} is not a folder of Parquet partitions")
-        files = [f for f in folder.rglob("*") if f.suffix in ENDINGS and f.is_file()]
+        files = [f for f in folder.rglob("*") if f.suffix in PARQUET.endings and f.is_file()]
         found = [(f.relative_to(folder).as_posix(), str(f)) for f in files]
     if not found:
         raise MissingData(f"{source} contains no Parquet file: dynid convert makes a data set of other logs")
@@ -87,7 +86,8 @@ def listed(source: str) -> tuple[Partition, ...]:
 def hive_keys(name: str) -> dict[str, str]:
     """Values of the hive layout in the path of a partition, whose special characters are written as %XX."""
     pairs = [part.partition("=") for part in name.split("/")]
-    return {key: unquote(value).removesuffix(".parquet").removesuffix(".pq") for key, equals, value in pairs if equals}
+    ending = "|".join(map(re.escape, PARQUET.endings))
+    return {key: re.sub(f"(?:{ending})$", "", unquote(value)) for key, equals, value in pairs if equals}
 
 
 def opened(address: str) -> Any:

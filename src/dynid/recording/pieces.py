@@ -20,10 +20,9 @@ from dynid.errors import DamagedFile, DataError, MissingData, TooFew, TooLarge, 
 from dynid.limits import exceeded, file_limits
 from dynid.reading import PACKED, within_ratio
 from dynid.recording.files import check_file, damage, kind_of
-from dynid.recording.load import TEXT_ENDINGS
-from dynid.recording.partitions import ENDINGS, Partition
+from dynid.recording.partitions import Partition
 from dynid.recording.table import Table
-from dynid.recording.tables import TextLayout, data_lines, plain_text, table_of_text
+from dynid.recording.tables import PARQUET, TEXT, TextLayout, data_lines, plain_text, table_of_text
 
 __all__ = ["TextPiece", "check_parquet", "cut", "is_long", "pieces_of"]
 
@@ -31,6 +30,8 @@ __all__ = ["TextPiece", "check_parquet", "cut", "is_long", "pieces_of"]
 _BLOCK, _HEAD, _LONGEST_LINE = 1 << 23, 1 << 20, 1 << 26
 # Rows from one remembered place of a text to the next.
 _STRIDE = 1024
+# Formats that can be read in pieces.
+_CUT = (*TEXT.endings, *PARQUET.endings)
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -69,11 +70,11 @@ def is_long(source: Any) -> bool:
     if not isinstance(source, str | Path) or "://" in str(source):
         return False
     path = Path(source)
-    if path.suffix.lower() in PACKED or kind_of(path) not in (*TEXT_ENDINGS, *ENDINGS) or not path.is_file():
+    if path.suffix.lower() in PACKED or kind_of(path) not in _CUT or not path.is_file():
         return False
     if check_file(path) <= file_limits().whole_bytes:
         return False
-    return kind_of(path) in ENDINGS or _has_lines(path)
+    return kind_of(path) in PARQUET.endings or _has_lines(path)
 
 
 def _has_lines(path: Path) -> bool:
@@ -88,10 +89,9 @@ def pieces_of(path: Path, longest: int, rows: tuple[int | None, int | None] | No
     if not check_file(path):
         raise MissingData(f"{path.name} is empty")
     kind = kind_of(path)
-    if path.suffix.lower() in PACKED or kind not in (*TEXT_ENDINGS, *ENDINGS):
-        known = ", ".join((*TEXT_ENDINGS, *ENDINGS))
-        raise WrongFormat(f"{path.name} cannot be read in pieces: only files that end in {known} can")
-    if kind in ENDINGS:
+    if path.suffix.lower() in PACKED or kind not in _CUT:
+        raise WrongFormat(f"{path.name} cannot be read in pieces: only files that end in {', '.join(_CUT)} can")
+    if kind in PARQUET.endings:
         with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
             total = read_in_child("dynid.recording.pieces:check_parquet", path, Path(folder), longest)
         cuts = cut(path.name, total, longest, rows)

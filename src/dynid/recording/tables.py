@@ -17,9 +17,20 @@ from dynid.errors import DamagedFile, MissingData, Unsupported
 from dynid.limits import exceeded, file_limits
 from dynid.recording.files import damage, read_bytes
 from dynid.recording.parquet import parquet_frame
+from dynid.recording.reader import Reader
 from dynid.recording.table import Table, Unusable
 
-__all__ = ["TextLayout", "data_lines", "parquet_columns", "plain_text", "read_parquet", "read_text", "table_of_text"]
+__all__ = [
+    "PARQUET",
+    "TEXT",
+    "TextLayout",
+    "data_lines",
+    "parquet_columns",
+    "plain_text",
+    "read_parquet",
+    "read_text",
+    "table_of_text",
+]
 
 _COMMENTS = (ord("#"), ord("%"))
 _NEWLINE = ord("\n")
@@ -60,6 +71,16 @@ def read_text(path: Path) -> Table:
     Lines that start with # or % are comments; the last one before the numbers may be the header.
     """
     return table_of_text(plain_text(read_bytes(path)), path.name)
+
+
+TEXT = Reader(
+    name="text",
+    title="text tables",
+    sentence="Separator, header, comments and decimal commas are detected.",
+    endings=(".csv", ".tsv", ".txt", ".dat", ".log"),
+    function=read_text,
+    compressed=True,
+)
 
 
 def table_of_text(
@@ -164,6 +185,16 @@ def read_parquet(path: Path) -> Table:
     if not frame.height:
         raise MissingData(f"{path.name} has columns and no rows")
     return Table(path.name, parquet_columns(frame))
+
+
+PARQUET = Reader(
+    name="parquet",
+    title="Parquet files",
+    sentence="Columns of lists become arrays.",
+    endings=(".parquet", ".pq"),
+    function=read_parquet,
+    compressed=True,
+)
 
 
 def parquet_columns(frame: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from nicegui import ui
 from dynid.errors import DynidError
 from dynid.studio.bench import Bench
 from dynid.studio.comparison import EstimateRow, compared
-from dynid.studio.session import METHODS
 from dynid.studio.tables import plain_table
 
 __all__ = ["comparison_panel", "estimate_panel", "next_steps", "told_verdict"]
@@ -43,7 +42,7 @@ def estimate_panel(bench: Bench) -> None:
     words = ui.label("").classes("text-sm opacity-80").mark("estimate-words")
     with ui.row().classes("items-end gap-3 w-full"):
         method = chosen.get("method", "auto")
-        how = ui.select(list(dict.fromkeys([*METHODS, method])), value=method, label="method").classes("w-32")
+        how = ui.select(list(dict.fromkeys([*session.methods(), method])), value=method, label="method").classes("w-32")
         cutoff = ui.input("low-pass, Hz (found from the data)", value=str(chosen.get("cutoff", ""))).classes("w-72")
         mass = ui.number("Mass of the robot (kg)", value=_mass(bench), min=0).classes("w-44").mark("mass")
         name = ui.input("name of the estimate", value=session.files.name).classes("w-40")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import DataError, InvalidValue, MissingArgument, MissingFile, NotWritable
+from dynid.fleet.folders import SUFFIXES
 from dynid.recording.partitions import hive_keys
 from dynid.studio.jobs import Done, Listener
 from dynid.studio.session import Session
@@ -23,7 +24,6 @@ __all__ = ["FLEET_LOGS", "FleetChoice", "FleetRun", "FleetStep", "guessed_run"]
 
 # Folder that the page makes from logs of the workspace; the mark says that the page made it and may make it anew.
 FLEET_LOGS, _MARK = "fleet-logs", ".made-by-studio"
-_SUFFIXES = (".csv", ".parquet", ".pq")
 _DATE = re.compile(r"(?<!\d)(20\d\d)[-_]?(\d\d)[-_]?(\d\d)(?!\d)")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,59}")
 
@@ -108,13 +108,13 @@ class FleetStep:
 
     def logs(self) -> list[str]:
         """Logs of the workspace that a fleet may be made of."""
-        return [n for n in self.session.recordings() if n.lower().endswith(_SUFFIXES)]
+        return [n for n in self.session.recordings() if n.lower().endswith(SUFFIXES)]
 
     def runs(self, folder: str) -> list[FleetRun]:
         """The recordings of a folder."""
         root = self._folder(folder)
         out = []
-        for path in sorted(p for p in root.rglob("*") if p.suffix.lower() in _SUFFIXES):
+        for path in sorted(p for p in root.rglob("*") if p.suffix.lower() in SUFFIXES):
             keys = hive_keys(path.relative_to(root).parent.as_posix())
             with suppress(DataError):
                 out.append(FleetRun(path.name, keys.get("robot", ""), keys.get("date", "")))

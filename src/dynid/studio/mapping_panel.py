@@ -10,6 +10,7 @@ import numpy as np
 from nicegui import events, ui
 
 from dynid.errors import DynidError, InvalidValue, MissingArgument
+from dynid.recording.formats import has_topics
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
 from dynid.studio.mapping import CLOCK, column_numbers, listed_numbers, units_of
@@ -37,7 +38,6 @@ _SIGNALS = {
 }
 _COLUMNS = ("column", "curve", "is", "conversion", "as_read", "first_values", "range")
 _SI = "SI"
-_BAGS = (".bag", ".db3", ".mcap")
 
 
 def mapping_panel(bench: Bench) -> None:
@@ -147,7 +147,7 @@ class _MappingPanel:
         self._rate.set_value("" if rest.rate is None else f"{rest.rate:g}")
         self._bad.set_value(rest.bad_rows)
         self._topic.set_value(rest.topic or "")
-        self._topic.set_visibility(any(name.lower().endswith(_BAGS) for name in opened.files.values()))
+        self._topic.set_visibility(any(map(has_topics, opened.files.values())))
 
     def _say(self, words: str, wrong: bool) -> None:
         self._sentence.set_text(words)

@@ -8,7 +8,8 @@ from typing import Any
 
 from nicegui import events, ui
 
-from dynid.errors import DynidError
+from dynid.errors import DynidError, one_of
+from dynid.recording.formats import readers
 from dynid.studio.bench import Bench
 from dynid.studio.findings import findings_table
 from dynid.studio.live_curve import LiveCurve
@@ -174,7 +175,7 @@ def recording_panel(bench: Bench) -> None:
             bench.play(motion)
 
     ui.label("Take a log of the real robot ...").classes("font-medium")
-    _upload(bench, "or drop CSV, Parquet, NPZ, MAT, HDF5, MCAP files or ROS bags here")
+    _upload(bench, f"or drop {one_of(reader.title for reader in readers().values())} here")
     ui.label("... or run the designed motion on a simulated one:").classes("font-medium")
     with ui.row().classes("items-end gap-3 w-full"):
         bandwidth = ui.number("bandwidth, Hz", value=5, min=0.1).classes("w-28")

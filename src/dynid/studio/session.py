@@ -27,6 +27,8 @@ from dynid.errors import (
 )
 from dynid.feasibility.prior import check_bodies
 from dynid.identification.estimate import Estimate
+from dynid.identification.estimators.registry import find_method, methods
+from dynid.recording.formats import is_log
 from dynid.recording.load import load_recording
 from dynid.recording.log_format import LogFormat
 from dynid.recording.recording import Recording
@@ -41,13 +43,12 @@ from dynid.studio.opened_log import OpenedLog, held_joints, open_log
 from dynid.studio.project_file import PROJECT_FILE, ProjectFile
 from dynid.studio.runs import LogRuns
 from dynid.studio.step_files import STEP_FILES
-from dynid.studio.workspace import RECORDING_FILES, ROBOT_FILES, Workspace
+from dynid.studio.workspace import ROBOT_FILES, Workspace
 
-__all__ = ["EXPORTS", "FRICTIONS", "METHODS", "MOTION", "PER_JOINT", "POSTURE", "RUN", "Session"]
+__all__ = ["EXPORTS", "FRICTIONS", "MOTION", "PER_JOINT", "POSTURE", "RUN", "Session"]
 
 Array = NDArray[np.float64]
 
-METHODS = ("auto", "feasible", "wls", "ols", "gls", "irls", "tls", "ridge", "power", "energy")
 FRICTIONS = ("", "none", "viscous", "viscous+coulomb", "viscous+coulomb+offset")
 # In place of a value that the project file gives per joint, which the page keeps as it is.
 PER_JOINT = "per joint"
@@ -177,11 +178,17 @@ class Session:
         if section.get("mass") != mass:
             self.project.put("robot", section | {"mass": mass})
 
+    def methods(self) -> list[str]:
+        """Methods of the page: those that do not simulate."""
+        return [name for name, method in methods().items() if not method.simulates]
+
     def friction_words(self, method: str = "auto") -> str:
-        """Which friction is identified: method "auto" chooses it unless rotor inertias are ruled out."""
+        """Which friction is identified: some methods choose it unless rotor inertias are ruled out."""
         if self.friction:
             return self.friction
-        return "auto" if method == "auto" and self.rotor_inertia is not False else "as in the file"
+        known = methods().get(method)
+        chooses = known is not None and known.takes == "recording"
+        return "auto" if chooses and self.rotor_inertia is not False else "as in the file"
 
     def _chosen(self) -> Robot:
         """The robot before joints are locked."""
@@ -302,8 +309,8 @@ class Session:
     ) -> Done:
         """Parameters into NAME.json with the report beside it; what the command printed is kept for comparison."""
         self.check_logs()
-        if method not in METHODS:
-            raise UnknownName(f"'{method}' is no method of this page: {', '.join(METHODS)}", "method")
+        if find_method(method).simulates:
+            raise UnknownName(f"'{method}' is no method of this page: {', '.join(self.methods())}", "method")
         files = EstimateFiles(name)
         self.workspace.path(files.report)
         section = self.project.section("identify") | {"method": method, "cutoff": _cutoff(cutoff)}
@@ -405,7 +412,7 @@ class Session:
     def recordings(self) -> list[str]:
         """Files that may hold recordings."""
         own = {*EXPORTS.values(), *STEP_FILES, *own_files(self.workspace)}
-        return [n for n in self.workspace.names(RECORDING_FILES) if n not in own]
+        return [n for n in self.workspace.names() if is_log(Path(n)) and n not in own]
 
     def check_logs(self) -> None:
         """Refuse to run a command without a robot, or without logs that are in the workspace."""

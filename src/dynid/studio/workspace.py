@@ -17,7 +17,6 @@ __all__ = ["UPLOAD_LIMIT", "Workspace"]
 UPLOAD_LIMIT = 512 * 2**20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,119}")
 ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf", ".toml")
-RECORDING_FILES = (".csv", ".tsv", ".txt", ".parquet", ".npz", ".mat", ".h5", ".json", ".mcap", ".bag", ".gz")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.hypothesis import TestCode
+from dynid.identification.estimators.registry import is_feedback_free
 from dynid.robot.drives import TermKind
 
 __all__ = [
@@ -28,8 +29,6 @@ _ROWS, _FEW_ROWS = 20.0, 3.0
 _SIGMAS = 4.0
 _FRICTION = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET]
 _WRONG_SIGN = (FindingCode.VELOCITY_SIGN, FindingCode.TORQUE_SIGN, FindingCode.FRICTION_SIGN)
-# Methods whose estimate is consistent although feedback correlates the measured regressor with the torque error.
-_INSTRUMENTAL = ("iv", "didim", "pc-iv", "pc-didim")
 
 
 def check_rows(evidence: Evidence) -> Check:
@@ -78,7 +77,7 @@ def check_feedback(evidence: Evidence) -> Check:
     test = None if diagnosis is None else diagnosis.test(TestCode.EXOGENEITY)
     if test is None:
         return unchecked(code, "bias by feedback can only be tested with the controller (dynid.stats.diagnose)")
-    harmless = not test.rejected or evidence.estimate.method in _INSTRUMENTAL
+    harmless = not test.rejected or is_feedback_free(evidence.estimate.method)
     words = f"{test.verdict}" + ("; the method is not affected by it" if test.rejected and harmless else "")
     return Check(
         code=code,

@@ -56,6 +56,7 @@ from dynid.identification.estimators.feasible import (
     preference,
 )
 from dynid.identification.estimators.least_squares import joint_noise, wls
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import MethodOptions, Start, check_choice, check_iteration
 from dynid.identification.estimators.solution import (
     Iteration,
@@ -75,6 +76,12 @@ from dynid.simulation.plant import friction_rate
 from dynid.simulation.simulation import Simulation
 
 __all__ = [
+    "CLIE",
+    "CLOE",
+    "DIDIM",
+    "IV",
+    "PC_DIDIM",
+    "PC_IV",
     "ClieOptions",
     "CloeOptions",
     "DidimOptions",
@@ -218,6 +225,18 @@ def didim(
     return _iterate(experiment, solve, options, options.start, progress)
 
 
+DIDIM = Method(
+    name="didim",
+    sentence="Weighted least squares on the regressor of simulated motion (DIDIM).",
+    options=DidimOptions,
+    function=didim,
+    takes="experiment",
+    uses_controller=True,
+    feedback_free=True,
+    alternating=True,
+)
+
+
 def pc_didim(
     experiment: Experiment, options: PcDidimOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
@@ -240,6 +259,20 @@ def pc_didim(
     return _iterate(experiment, solve, options, first, progress)
 
 
+PC_DIDIM = Method(
+    name="pc-didim",
+    sentence="DIDIM over physically consistent robots.",
+    options=PcDidimOptions,
+    function=pc_didim,
+    takes="experiment",
+    uses_controller=True,
+    has_prior=True,
+    consistent=True,
+    feedback_free=True,
+    alternating=True,
+)
+
+
 def iv(
     experiment: Experiment, options: IvOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
@@ -253,6 +286,17 @@ def iv(
         return Solution(found, inverse @ inverse.T, noise, rows=_instrument_rows(paired, noise)), paired.measured
 
     return _iterate(experiment, solve, options, options.start, progress)
+
+
+IV = Method(
+    name="iv",
+    sentence="Instrumental variables: simulated regressors are instruments for the measured ones.",
+    options=IvOptions,
+    function=iv,
+    takes="experiment",
+    uses_controller=True,
+    feedback_free=True,
+)
 
 
 def pc_iv(
@@ -282,6 +326,19 @@ def pc_iv(
         return feasible_solution(paired.base, allowed, factor, noise, wanted), paired.measured
 
     return _iterate(experiment, solve, options, first, progress)
+
+
+PC_IV = Method(
+    name="pc-iv",
+    sentence="Instrumental variables over physically consistent robots.",
+    options=PcIvOptions,
+    function=pc_iv,
+    takes="experiment",
+    uses_controller=True,
+    consistent=True,
+    feedback_free=True,
+    alternating=True,
+)
 
 
 def _instrumental(paired: Paired, noise: Array) -> tuple[Array, Array]:
@@ -423,11 +480,33 @@ def cloe(
     return _fit(experiment, "q", options or CloeOptions(), progress)
 
 
+CLOE = Method(
+    name="cloe",
+    sentence="Closed-loop output error: simulated positions are closest to the measured ones.",
+    options=CloeOptions,
+    function=cloe,
+    takes="experiment",
+    uses_controller=True,
+    fits_torques=False,
+)
+
+
 def clie(
     experiment: Experiment, options: ClieOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
     """Closed-loop input error: the base parameters whose simulated torques are closest to the measured ones."""
     return _fit(experiment, "torque", options or ClieOptions(), progress)
+
+
+CLIE = Method(
+    name="clie",
+    sentence="Closed-loop input error: simulated torques are closest to the measured ones.",
+    options=ClieOptions,
+    function=clie,
+    takes="experiment",
+    uses_controller=True,
+    fits_torques=False,
+)
 
 
 def friction_decay(experiment: Experiment, parameters: Array, period: float) -> float:

@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 from dynid.errors import InvalidValue, named
 from dynid.identification.balance import Balance, check_balance, energy_balance, power_balance
 from dynid.identification.estimators.least_squares import joint_noise, wls
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import MethodOptions, check_at_least_one
 from dynid.identification.estimators.solution import Solution, solve_factor
 from dynid.identification.observation import Observation, fold
 
-__all__ = ["EnergyOptions", "PowerOptions", "Variances", "energy", "power"]
+__all__ = ["ENERGY", "POWER", "EnergyOptions", "PowerOptions", "Variances", "energy", "power"]
 
 Array = NDArray[np.float64]
 # Whitens rows (m, k) that are in the order of the equations.
@@ -92,6 +93,15 @@ def power(observation: Observation, options: PowerOptions | None = None) -> Solu
     return _solved(observation, balance, options.iterations, note)
 
 
+POWER = Method(
+    name="power",
+    sentence="Least squares on the balance of power, without accelerations.",
+    options=PowerOptions,
+    function=power,
+    needs_runs=True,
+)
+
+
 def energy(observation: Observation, options: EnergyOptions | None = None) -> Solution:
     """Fit the balance of energy: its change over windows of time, and the work of friction and of the torques."""
     options = options or EnergyOptions()
@@ -99,6 +109,15 @@ def energy(observation: Observation, options: EnergyOptions | None = None) -> So
     balance = energy_balance(observation, options.window)
     note = f"{len(balance.y)} equations of energy, each of a window of time and of all joints together"
     return _solved(observation, balance, options.iterations, note)
+
+
+ENERGY = Method(
+    name="energy",
+    sentence="Least squares on the balance of energy over windows of time, without accelerations.",
+    options=EnergyOptions,
+    function=energy,
+    needs_runs=True,
+)
 
 
 def _solved(observation: Observation, balance: Balance, iterations: int, note: str) -> Solution:

@@ -42,6 +42,7 @@ from dynid.identification.estimators.least_squares import (
     robust_scale,
     rough_noise,
 )
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import BodyOptions, check_choice
 from dynid.identification.estimators.solution import Outcome, Solution, solve_factor, with_rows
 from dynid.identification.jackknife import jackknife
@@ -51,6 +52,7 @@ from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
 __all__ = [
+    "FEASIBLE",
     "FeasibleOptions",
     "Preference",
     "allowed_excess",
@@ -321,6 +323,17 @@ def feasible(observation: Observation, options: FeasibleOptions | None = None) -
         notes.append(f"standard deviations from {options.bootstrap} solves with simulated white noise")
     solution = replace(solution, iterations=iterations, notes=(*notes, *solution.notes))
     return solution if weighted is None else with_rows(solution, observation, weighted)
+
+
+FEASIBLE = Method(
+    name="feasible",
+    sentence="Weighted least squares over physically consistent robots, near the a-priori one.",
+    options=FeasibleOptions,
+    function=feasible,
+    robust_options={"objective": tuple(LOSSES)},
+    has_prior=True,
+    consistent=True,
+)
 
 
 def _unconstrained(base: BaseParameters, factor: Array, wanted: Preference, weight: float) -> Array:

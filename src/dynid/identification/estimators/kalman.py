@@ -29,6 +29,7 @@ from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.identification.estimators.closed_loop import aborted, friction_decay, starting_parameters, with_history
 from dynid.identification.estimators.least_squares import joint_noise
 from dynid.identification.estimators.maximum_likelihood import check_positive, joint_values, position_std
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import MethodOptions, Start, check_iteration
 from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration
 from dynid.identification.experiment import Experiment
@@ -40,7 +41,7 @@ from dynid.signals.settings import prepare
 from dynid.simulation.plant import plant_arrays
 from dynid.simulation.reference import whole_ratio
 
-__all__ = ["EkfOptions", "UkfOptions", "ekf", "ukf"]
+__all__ = ["EKF", "UKF", "EkfOptions", "UkfOptions", "ekf", "ukf"]
 
 Array = NDArray[np.float64]
 
@@ -132,12 +133,32 @@ def ekf(
     return _passes(experiment, options or EkfOptions(), 0.0, progress)
 
 
+EKF = Method(
+    name="ekf",
+    sentence="Extended Kalman filter of the state and the base parameters.",
+    options=EkfOptions,
+    function=ekf,
+    takes="experiment",
+    fits_torques=False,
+)
+
+
 def ukf(
     experiment: Experiment, options: UkfOptions | None = None, progress: ProgressCallback | None = None
 ) -> tuple[Solution, Observation]:
     """Unscented Kalman filter: no linearisation, two simulated steps per state, parameter and torque."""
     options = options or UkfOptions()
     return _passes(experiment, options, float(options.alpha), progress)
+
+
+UKF = Method(
+    name="ukf",
+    sentence="Unscented Kalman filter of the state and the base parameters.",
+    options=UkfOptions,
+    function=ukf,
+    takes="experiment",
+    fits_torques=False,
+)
 
 
 def _passes(

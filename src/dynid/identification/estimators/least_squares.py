@@ -29,14 +29,21 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import DynidError, InvalidShape, InvalidValue, TooFew
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import MethodOptions, check_at_least_one, check_choice
 from dynid.identification.estimators.solution import Outcome, Solution, solve_factor, with_rows
 from dynid.identification.observation import Block, Observation, WeightedRows, fold
 from dynid.parameters.base import BaseParameters
 
 __all__ = [
+    "GLS",
+    "IRLS",
     "LOSSES",
+    "OLS",
+    "RIDGE",
     "SCALE_ITERATIONS",
+    "TLS",
+    "WLS",
     "GlsOptions",
     "IrlsOptions",
     "OlsOptions",
@@ -75,6 +82,14 @@ Array = NDArray[np.float64]
 Freedom = Literal["columns", "parameters", "none"]
 
 
+OLS = Method(
+    name="ols",
+    sentence="Ordinary least squares, with one noise variance for all rows.",
+    options=OlsOptions,
+    function=ols,
+)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WlsOptions(MethodOptions):
     """Options of method "wls".
@@ -105,6 +120,14 @@ def wls(observation: Observation, options: WlsOptions | None = None) -> Solution
         noise = joint_noise(observation, beta, options.freedom)
         beta, inverse = solve_factor(observation.stacked(1.0 / noise), observation.base)
     return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations)
+
+
+WLS = Method(
+    name="wls",
+    sentence="Weighted least squares, with rows divided by the noise of their joint.",
+    options=WlsOptions,
+    function=wls,
+)
 
 
 def joint_noise(observation: Observation, beta: Array, freedom: Freedom = "columns") -> Array:
@@ -170,6 +193,15 @@ def ridge(observation: Observation, options: RidgeOptions | None = None) -> Solu
         beta, inverse = solve_factor(factor, observation.base)
         noise = joint_noise(observation, beta)
     return Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations, prior_rows=root)
+
+
+RIDGE = Method(
+    name="ridge",
+    sentence="Weighted least squares with a Gaussian prior on the base parameters.",
+    options=RidgeOptions,
+    function=ridge,
+    has_prior=True,
+)
 
 
 def rough_noise(observation: Observation) -> Array:
@@ -238,6 +270,14 @@ def tls(observation: Observation, options: TlsOptions | None = None) -> Solution
     return Solution(beta, covariance, start.noise)
 
 
+TLS = Method(
+    name="tls",
+    sentence="Total least squares, with noise in the regressor as well as in the torques.",
+    options=TlsOptions,
+    function=tls,
+)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GlsOptions(MethodOptions):
     """Options of method "gls".
@@ -271,6 +311,15 @@ def gls(observation: Observation, options: GlsOptions | None = None) -> Solution
     noise = np.sqrt(np.diag(covariance))
     solution = Solution(beta, inverse @ inverse.T, noise, iterations=options.iterations, notes=(note,))
     return with_rows(solution, observation, whitened, parts)
+
+
+GLS = Method(
+    name="gls",
+    sentence="Generalized least squares, whitened by the covariance of the noise between joints.",
+    options=GlsOptions,
+    function=gls,
+    reads_again=True,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,6 +470,16 @@ def irls(observation: Observation, options: IrlsOptions | None = None) -> Soluti
     outcome = Outcome.CONVERGED if converged else Outcome.NOT_CONVERGED
     solution = Solution(beta, covariance, scale, status, outcome, iteration)
     return with_rows(solution, observation, Reweighted(beta, scale, loss))
+
+
+IRLS = Method(
+    name="irls",
+    sentence="Robust least squares, in which outliers have less weight or none.",
+    options=IrlsOptions,
+    function=irls,
+    reads_again=True,
+    robust=True,
+)
 
 
 @dataclass(frozen=True, eq=False)

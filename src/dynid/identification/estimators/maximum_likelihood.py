@@ -31,6 +31,7 @@ from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimators.closed_loop import starting_parameters, with_history
 from dynid.identification.estimators.least_squares import joint_noise, wls
+from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import MethodOptions, Start, check_iteration
 from dynid.identification.estimators.solution import Iteration, Outcome, Solution, report_iteration, solve_factor
 from dynid.identification.experiment import Experiment
@@ -40,7 +41,7 @@ from dynid.progress import ProgressCallback
 from dynid.signals.filters import decimate, derivative, lowpass
 from dynid.signals.settings import Motion, Signals
 
-__all__ = ["MlOptions", "check_positive", "joint_values", "ml", "position_std"]
+__all__ = ["ML", "MlOptions", "check_positive", "joint_values", "ml", "position_std"]
 
 Array = NDArray[np.float64]
 
@@ -138,6 +139,16 @@ def ml(
     )
     solution = Solution(beta, inverse @ inverse.T, joint_noise(observed, beta), notes=notes)
     return with_history(solution, status, history, outcome), observed
+
+
+ML = Method(
+    name="ml",
+    sentence="Maximum likelihood with noise in positions and torques.",
+    options=MlOptions,
+    function=ml,
+    takes="experiment",
+    fits_torques=False,
+)
 
 
 def check_positive(name: str, given: ArrayLike | None) -> None:

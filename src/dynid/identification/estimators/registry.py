@@ -1,134 +1,95 @@
-"""The methods by name: their functions and the dataclasses of their options."""
+"""The methods by name: the records of dynid's own files and those of other packages."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
 from typing import Any
 
-from dynid.errors import ConflictingArguments, InvalidType, NotApplicable, UnknownName, did_you_mean, named
-from dynid.identification.auto import AutoOptions
-from dynid.identification.estimators.closed_loop import (
-    ClieOptions,
-    CloeOptions,
-    DidimOptions,
-    IvOptions,
-    PcDidimOptions,
-    PcIvOptions,
-    clie,
-    cloe,
-    didim,
-    iv,
-    pc_didim,
-    pc_iv,
-)
-from dynid.identification.estimators.energy import EnergyOptions, PowerOptions, energy, power
-from dynid.identification.estimators.feasible import FeasibleOptions, feasible
-from dynid.identification.estimators.kalman import EkfOptions, UkfOptions, ekf, ukf
-from dynid.identification.estimators.least_squares import (
-    LOSSES,
-    GlsOptions,
-    IrlsOptions,
-    OlsOptions,
-    RidgeOptions,
-    TlsOptions,
-    WlsOptions,
-    gls,
-    irls,
-    ols,
-    ridge,
-    tls,
-    wls,
-)
-from dynid.identification.estimators.maximum_likelihood import MlOptions, ml
+from dynid.errors import ConflictingArguments, DataError, InvalidType, UnknownName, did_you_mean, one_of
+from dynid.identification.estimators.method import MODULES, PLUGINS, Method, method_names
 from dynid.identification.estimators.options import MethodOptions, options_from
-from dynid.identification.estimators.solution import Solution
-from dynid.identification.observation import Observation
 
 __all__ = [
-    "BALANCES",
-    "CLOSED_LOOP",
-    "ESTIMATORS",
-    "OPTIONS",
-    "TORQUE_FITS",
-    "UNCONTROLLED",
-    "Solution",
     "check_factors_suffice",
-    "check_method",
+    "find_method",
+    "is_feedback_free",
+    "is_posterior",
     "method_options",
+    "methods",
+    "own_methods",
 ]
 
-# Methods that fit an observation.
-ESTIMATORS: dict[str, Callable[..., Solution]] = {
-    "ols": ols,
-    "wls": wls,
-    "gls": gls,
-    "irls": irls,
-    "tls": tls,
-    "ridge": ridge,
-    "feasible": feasible,
-    "power": power,
-    "energy": energy,
-}
 
-# Methods that need the experiment itself.
-CLOSED_LOOP: dict[str, Callable[..., tuple[Solution, Observation]]] = {
-    "iv": iv,
-    "didim": didim,
-    "pc-iv": pc_iv,
-    "pc-didim": pc_didim,
-    "cloe": cloe,
-    "clie": clie,
-    "ml": ml,
-    "ekf": ekf,
-    "ukf": ukf,
-}
-
-# Methods of an observation that fit the energy balance of its runs instead of its rows.
-BALANCES = ("power", "energy")
-
-# Methods of an experiment that fit measured torques, whose residuals show the noise.
-TORQUE_FITS = ("iv", "didim", "pc-iv", "pc-didim")
-
-# Methods of an experiment that do not use its controller.
-UNCONTROLLED = ("ml", "ekf", "ukf")
-
-OPTIONS: dict[str, type[MethodOptions]] = {
-    "auto": AutoOptions,
-    "ols": OlsOptions,
-    "wls": WlsOptions,
-    "gls": GlsOptions,
-    "irls": IrlsOptions,
-    "tls": TlsOptions,
-    "ridge": RidgeOptions,
-    "feasible": FeasibleOptions,
-    "power": PowerOptions,
-    "energy": EnergyOptions,
-    "iv": IvOptions,
-    "didim": DidimOptions,
-    "pc-iv": PcIvOptions,
-    "pc-didim": PcDidimOptions,
-    "cloe": CloeOptions,
-    "clie": ClieOptions,
-    "ml": MlOptions,
-    "ekf": EkfOptions,
-    "ukf": UkfOptions,
-}
+@cache
+def own_methods() -> dict[str, Method]:
+    """The methods of dynid by name."""
+    found: dict[str, Method] = {}
+    for module in MODULES:
+        for value in vars(import_module(module)).values():
+            if isinstance(value, Method):
+                found[value.name] = value
+    return found
 
 
-def check_method(method: str) -> None:
-    """Raise a DataError if no method has this name."""
-    if method not in OPTIONS:
-        raise UnknownName(
-            f"{named('method')} '{method}' is unknown: use {', '.join(OPTIONS)}{did_you_mean(method, OPTIONS)}"
-        )
+def methods() -> dict[str, Method]:
+    """All methods by name: those of dynid, and those of other packages that can be loaded.
+
+    Returns
+    -------
+    dict of str to Method
+        A warning names each package whose method cannot be loaded.
+
+    Examples
+    --------
+    >>> from dynid.identification import methods
+    >>> [name for name, method in methods().items() if method.needs_runs]
+    ['power', 'energy']
+    """
+    return own_methods() | PLUGINS.all(own_methods())
 
 
-def check_factors_suffice(method: str, options: MethodOptions, why: str = "which are not kept") -> None:
+def find_method(name: str) -> Method:
+    """The method of a name.
+
+    Raises a DataError if there is none, and a DynidError if the package that adds it is broken.
+    """
+    found = own_methods().get(name) or PLUGINS.find(name)
+    if found is None:
+        known = method_names()
+        raise UnknownName(f"method '{name}' is unknown: use {', '.join(known)}{did_you_mean(name, known)}", "code")
+    return found
+
+
+def is_posterior(name: str) -> bool:
+    """Whether estimates of a method are those of a posterior; the method need not be installed."""
+    return (found := methods().get(name)) is not None and found.posterior
+
+
+def is_feedback_free(name: str) -> bool:
+    """Whether feedback does not bias a method; the method need not be installed."""
+    return (found := methods().get(name)) is not None and found.feedback_free
+
+
+def check_factors_suffice(method: Method, options: MethodOptions, why: str = "which are not kept") -> None:
     """Raise a DataError if a method reads the samples again, and say why it cannot."""
-    if method in BALANCES:
-        raise NotApplicable(f"method '{method}' needs the runs themselves, {why}; use ols, wls, tls or ridge", "method")
-    robust = isinstance(options, FeasibleOptions) and options.objective in LOSSES
-    if method in ("irls", "gls") or robust:
-        what = "a robust objective" if robust else f"method '{method}'"
-        raise NotApplicable(f"{what} needs the samples again, {why}; use ols, wls, tls or ridge")
+    again = method.read_again_for(options)
+    if method.needs_runs or again:
+        needs = (
+            f"method '{method.name}' needs the runs themselves"
+            if method.needs_runs
+            else f"{again} needs the samples again"
+        )
+        raise DataError(f"{needs}, {why}; use {one_of(_from_factors())}")
+
+
+def _from_factors() -> list[str]:
+    """Methods that need no more than factors, whatever their options."""
+    return [
+        m.name
+        for m in methods().values()
+        if m.takes == "observation" and not (m.needs_runs or m.reads_again or m.robust_options)
+    ]
 
 
 def method_options(method: str, options: MethodOptions | None = None, **keywords: Any) -> MethodOptions:
@@ -137,8 +98,7 @@ def method_options(method: str, options: MethodOptions | None = None, **keywords
     Raises a DataError if the method or a keyword is unknown, if `options` are those of another method, if both are
     given, or if a value is invalid.
     """
-    check_method(method)
-    kind = OPTIONS[method]
+    kind = find_method(method).options
     if options is None:
         return options_from(kind, method, keywords)
     if type(options) is not kind:

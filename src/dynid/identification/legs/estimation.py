@@ -18,11 +18,13 @@ from dynid.errors import (
     NotApplicable,
     UnknownName,
     named,
+    one_of,
 )
 from dynid.feasibility.constraints import Mass
 from dynid.feasibility.prior import known_masses
-from dynid.identification.estimators.feasible import FeasibleOptions, feasible
-from dynid.identification.estimators.least_squares import wls
+from dynid.identification.estimators.feasible import FEASIBLE
+from dynid.identification.estimators.least_squares import WLS, wls
+from dynid.identification.estimators.solution import Solution
 from dynid.identification.jackknife import jackknife
 from dynid.identification.legs.contacts import Contact, as_contacts, legs_base_parameters, mode_name
 from dynid.identification.legs.fold import estimate_noise, observe_legs
@@ -47,6 +49,7 @@ LEG_SIGNALS = Signals(cutoff=20.0, torque_cutoff="same", decimate=())
 _OUTLIER = 1e-6
 # No standard deviation is smaller than that of white noise: rows are thinned to the band of the low-pass.
 _LEAST_RATIO = 1.0
+_METHODS = {method.name: method for method in (FEASIBLE, WLS)}
 
 
 def identify_legs(
@@ -105,10 +108,13 @@ def identify_legs(
         other.
     """
     started, given = time.perf_counter(), known_masses(robot, mass)
-    if method not in ("wls", "feasible"):
-        raise UnknownName(f"{named('method')} '{method}' is unknown for legs: use feasible or wls")
-    if method == "wls" and (mass is not None or options):
-        raise ConflictingArguments("mass and constraints are for method 'feasible', not for 'wls'", "method")
+    if method not in _METHODS:
+        raise UnknownName(f"{named('method')} '{method}' is unknown for legs: use {one_of(_METHODS)}")
+    record = _METHODS[method]
+    if not record.consistent and (mass is not None or options):
+        raise ConflictingArguments(
+            f"mass and constraints are for method '{FEASIBLE.name}', not for '{method}'", "method"
+        )
     contacts = as_contacts(robot, feet)
     settings = signals or LEG_SIGNALS
     if settings.torque_cutoff != "same" or settings.decimate != ():
@@ -121,12 +127,11 @@ def identify_legs(
     base = legs_base_parameters(robot, used_modes(runs, contacts))
     with one_blas_thread():
         observation, noise, runs, rejected = whitened(robot, base, runs, contacts, settings)
-        if method == "wls":
-            solution = wls(observation)
-        else:
+        if record.consistent:
             laws: list[Any] = [options.pop("constraints", "full")]
             laws += [] if mass is None else [Mass(mass, mass)]
-            solution = feasible(observation, FeasibleOptions(constraints=laws, mass=mass, **options))
+            options |= {"constraints": laws, "mass": mass}
+        solution: Solution = record.function(observation, record.options(**options))
         estimate = estimate_of(
             observation, solution, method, started, noise_model="autocorrelated", least_ratio=_LEAST_RATIO
         )
