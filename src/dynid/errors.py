@@ -45,6 +45,7 @@ __all__ = [
     "did_you_mean",
     "keyword",
     "named",
+    "one_of",
 ]
 
 
@@ -415,3 +416,9 @@ def did_you_mean(word: str, choices: Iterable[str], closeness: float = 0.6) -> s
     near = difflib.get_close_matches(word, names, n=3, cutoff=closeness)
     near = near or [name for name in names if word and name.startswith(word)][:3]
     return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def one_of(words: Iterable[str]) -> str:
+    """Words as alternatives in a sentence: "a, b or c"."""
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
-from dynid.errors import DynidError
+from dynid.errors import Duplicate, DynidError, InvalidType, Mismatch, Unsupported
 
 __all__ = ["Plugins"]
 
@@ -62,16 +62,16 @@ class Plugins(Generic[Record]):
             return None
         if len(points) > 1:
             both = " and ".join(f"'{_package(point)}'" for point in points)
-            raise DynidError(f"packages {both} add a {self.word} '{name}' each: uninstall one of them")
+            raise Duplicate(f"packages {both} add a {self.word} '{name}' each: uninstall one of them")
         whose = f"{self.word} '{name}' of package '{_package(points[0])}'"
         try:
             record = points[0].load()
         except Exception as error:  # whatever the code of another package raises
-            raise DynidError(f"{whose} cannot be loaded: {type(error).__name__}: {error}") from error
+            raise Unsupported(f"{whose} cannot be loaded: {type(error).__name__}: {error}") from error
         if not isinstance(record, self.kind):
-            raise DynidError(f"{whose} is a {type(record).__name__}, not a {self.kind.__name__}")
+            raise InvalidType(f"{whose} is a {type(record).__name__}, not a {self.kind.__name__}")
         if record.name != name:
-            raise DynidError(f"{whose} calls itself '{record.name}': an entry point has the name of its record")
+            raise Mismatch(f"{whose} calls itself '{record.name}': an entry point has the name of its record")
         return record
 
     def all(self, own: Container[str]) -> dict[str, Record]:

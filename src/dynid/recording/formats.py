@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from dynid.errors import DataError, MissingFile, NotApplicable, WrongFormat, keyword, one_of
+from dynid.errors import MissingFile, NotApplicable, WrongFormat, keyword, one_of
 from dynid.reading import PACKED
 from dynid.recording import arrays, bags, tables
 from dynid.recording.files import kind_of
@@ -85,7 +85,7 @@ def reader_of(path: Path) -> Reader:
         found = folder_reader(path)
         if found is None:
             known = one_of(f"{r.title} ({', '.join(r.marks)})" for r in readers().values() if r.marks)
-            raise DataError(f"{path} is a folder of no known format: logs in folders are {known}")
+            raise WrongFormat(f"{path} is a folder of no known format: logs in folders are {known}")
         return found
     ending = kind_of(path)
     # Those of other packages are loaded where they may be needed.
@@ -93,7 +93,7 @@ def reader_of(path: Path) -> Reader:
         for reader in known().values():
             if ending in reader.endings:
                 if path.suffix.lower() in PACKED and not reader.compressed:
-                    raise DataError(f"{path.name}: {reader.title} are not read compressed, unpack it first")
+                    raise WrongFormat(f"{reader.title} are not read compressed, unpack it first", where=path.name)
                 return reader
     raise WrongFormat(f"ending '{ending}' is unknown, known are {', '.join(known_endings())}", where=path.name)
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from dynid.errors import ConflictingArguments, DataError, InvalidType, UnknownName, did_you_mean, one_of
+from dynid.errors import ConflictingArguments, InvalidType, NotApplicable, UnknownName, did_you_mean, one_of
 from dynid.identification.estimators.method import MODULES, PLUGINS, Method, method_names
 from dynid.identification.estimators.options import MethodOptions, options_from
 
@@ -80,7 +80,7 @@ def check_factors_suffice(method: Method, options: MethodOptions, why: str = "wh
             if method.needs_runs
             else f"{again} needs the samples again"
         )
-        raise DataError(f"{needs}, {why}; use {one_of(_from_factors())}")
+        raise NotApplicable(f"{needs}, {why}; use {one_of(_from_factors())}")
 
 
 def _from_factors() -> list[str]:
