@@ -10,7 +10,7 @@ STAMP := $(VENV)/.dev
 # Commands that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-browser fuzz docs figures lint format bench clean
+.PHONY: demo test test-browser coverage fuzz docs figures lint words contributing format bench clean
 
 $(LIGHT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,11 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.words
+
+# Words that the glossary replaces, as warnings; WHERE names other files or folders.
+words: $(STAMP)
+	$(BIN)/python -m tools.words $(WHERE)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
