@@ -27,6 +27,13 @@ demo: $(LIGHT)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0
 
+# Lines and branches that tests reach; TESTS names a part of them. What numba compiles is not counted.
+TESTS ?= tests
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 --cov --cov-report=html:build/coverage \
+		$(TESTS)
+	$(BIN)/coverage report --format=total
+
 # Pages as people see them, in Debian's Chromium (installed if it is missing and can be), and what axe-core finds
 # wrong with them; without npm the tests of accessibility are skipped.
 AXE := build/node_modules/axe-core/axe.min.js
@@ -55,6 +62,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.words
+
+# The tree of packages in CONTRIBUTING.md, from the order in tests/test_layers.py.
+contributing: $(STAMP)
+	$(BIN)/python -m tools.contributing
 
 # Words that the glossary replaces, as warnings; WHERE names other files or folders.
 words: $(STAMP)
