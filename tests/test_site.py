@@ -81,6 +81,18 @@ def test_every_page_is_in_a_table_of_contents() -> None:
     assert [str(p.relative_to(DOCS)) for p in PAGES if p not in listed] == []
 
 
+def test_guide_and_theory_have_at_most_forty_pages() -> None:
+    """Everything but reports of studies, notebooks and the reference; a new page is a section of another one first."""
+    trees = re.findall(
+        r"^:caption: (.+)\n(?:.*\n)*?\n((?:[\w/-]+\n)+)", (DOCS / "index.md").read_text("utf-8"), re.MULTILINE
+    )
+    reference = {DOCS / f"{name}.md" for caption, names in trees if caption == "Reference" for name in names.split()}
+    assert len(reference) == 6
+    apart = {DOCS / "study-reports", DOCS / "notebooks"}
+    guide = [p for p in PAGES if p not in reference and p.parent not in apart and "generated" not in p.parts]
+    assert len(guide) <= 40, [str(p.relative_to(DOCS)) for p in guide]
+
+
 @pytest.mark.parametrize("page", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """Files exist and headings have the name that is asked for."""
