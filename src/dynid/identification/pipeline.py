@@ -83,19 +83,18 @@ def identify(
         set, see `dynid.recording.open_dataset`. Methods that weight samples one by one ("irls", "gls") read it again
         in every iteration.
     method : str, default "auto"
-        "auto" is the posterior of bodies and all drive terms with a prior whose scales are learned, over physically
-        consistent and plausible robots. The other methods do what they are told:
-        "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit the measured regressor. "power" and "energy"
-        fit the energy balance of the motion, without accelerations. "iv", "didim", "pc-iv", "pc-didim", "cloe" and
-        "clie" simulate the closed loop; they need recorded references and the `loop`.
-        "ml", "ekf" and "ukf" use the recording without the controller.
+        "auto" gives the most probable robot of a posterior over bodies and all drive terms, physically consistent and
+        plausible; the scales of its priors are learned. "ols", "wls", "gls", "irls", "tls", "ridge" and "feasible" fit
+        the measured regressor. "power" and "energy" fit the energy balance of the motion, without accelerations. "iv",
+        "didim", "pc-iv", "pc-didim", "cloe" and "clie" simulate the closed loop; they need recorded references and the
+        `loop`. "ml", "ekf" and "ukf" use the recording without the controller.
     options : MethodOptions, optional
         Options of the method as its dataclass, for example `WlsOptions(iterations=3)`.
     signals : Signals, optional
         How the runs are filtered and differentiated; by default `Signals()`.
     channels : str or sequence of str, optional
         Measured quantities that are fitted: "torque", "wrench" (of the base), "all", or names of channels with
-        wildcards. By default what all runs of the recording have.
+        wildcards. By default those that all runs of the recording have.
     loop : ClosedLoop, optional
         The closed loop with the controller that made the recording. Methods "ml", "ekf" and "ukf" take its integrator
         settings only.
