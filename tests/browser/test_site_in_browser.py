@@ -61,7 +61,7 @@ def test_pages_fit_and_ask_for_nothing(
     browser: Browser, site: str, name: str, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     page, watch = opened(browser, site, name, width, scheme)
-    keep(page, f"docs-{name}-{width}-{scheme}")
+    keep(page, f"docs-{name.replace('/', '-')}-{width}-{scheme}")
     assert overflow(page) <= 0
     watch.clean()
     broken = page.evaluate("[...document.images].filter(x => !x.complete || !x.naturalWidth).map(x => x.src)")
