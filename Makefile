@@ -10,7 +10,7 @@ STAMP := $(VENV)/.dev
 # Commands that tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-browser fuzz docs figures lint format bench clean
+.PHONY: demo test test-browser coverage fuzz docs figures lint words contributing format bench clean
 
 $(LIGHT): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,13 @@ demo: $(LIGHT)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0
+
+# Lines and branches that tests reach; TESTS names a part of them. What numba compiles is not counted.
+TESTS ?= tests
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 --cov --cov-report=html:build/coverage \
+		$(TESTS)
+	$(BIN)/coverage report --format=total
 
 # Pages as people see them, in Debian's Chromium (installed if it is missing and can be), and what axe-core finds
 # wrong with them; without npm the tests of accessibility are skipped.
@@ -54,6 +61,15 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.words
+
+# The tree of packages in CONTRIBUTING.md, from the order in tests/test_layers.py.
+contributing: $(STAMP)
+	$(BIN)/python -m tools.contributing
+
+# Words that the glossary replaces, as warnings; WHERE names other files or folders.
+words: $(STAMP)
+	$(BIN)/python -m tools.words $(WHERE)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

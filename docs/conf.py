@@ -64,7 +64,7 @@ numpydoc_validation_checks: set[str] = set()
 # Links to other sites are not followed: pages must build, and be checked, without a network.
 linkcheck_ignore = [r"https?://.*"]
 
-# The scripts of docs/gallery run when the site is built; gallery.md includes the list of their thumbnails.
+# The scripts of docs/gallery run when the site is built; plots.md includes the list of their thumbnails.
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "generated/gallery",

@@ -40,9 +40,9 @@ OPTIONAL = ("torch", "jax")
 
 # Pages that select among many models, fit Gaussian processes, or go through the whole package.
 SLOW = (
-    *("actuators.md", "capture.md", "closed-loop-baselines.md", "drive-gains.md", "friction.md", "generated-code.md"),
-    *("legs.md", "online.md", "residual.md", "sensors.md", "simulation.md", "standing.md", "statistics.md"),
-    *("walk-through.md", "which-method.md"),
+    *("actuators.md", "calibration.md", "floating-base.md", "friction.md", "generated-code.md"),
+    *("human.md", "legs.md", "online.md", "residual.md", "simulation.md", "statistics.md", "walk-through.md"),
+    "which-method.md",
 )
 
 

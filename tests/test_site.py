@@ -81,6 +81,31 @@ def test_every_page_is_in_a_table_of_contents() -> None:
     assert [str(p.relative_to(DOCS)) for p in PAGES if p not in listed] == []
 
 
+def _chapters() -> dict[str, set[Path]]:
+    """Pages by the caption of their table of contents on the front page."""
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"^:caption: (.+)\n(?::.*\n)*\n((?:[\w/-]+\n)+)", text, re.MULTILINE)
+    return {caption: {DOCS / f"{name}.md" for name in names.split()} for caption, names in trees}
+
+
+def test_guide_and_theory_have_at_most_forty_pages() -> None:
+    """Everything but reports of studies, notebooks and the reference; a new page is a section of another one first."""
+    reference = _chapters()["Reference"]
+    assert len(reference) == 6
+    apart = {DOCS / "study-reports", DOCS / "notebooks"}
+    guide = [p for p in PAGES if p not in reference and p.parent not in apart and "generated" not in p.parts]
+    assert len(guide) <= 40, [str(p.relative_to(DOCS)) for p in guide]
+
+
+def test_theory_opens_with_its_sources() -> None:
+    """Author, year and title, before anything else; the reasons for defaults are our own."""
+    theory = _chapters()["Theory"] - {DOCS / "defaults.md"}
+    assert len(theory) > 6
+    source = r"- [A-Z][^\n(]+ \((?:19|20)\d\d\), [A-Z][^.]*\.\n"
+    for page in theory:
+        assert re.match(rf"# .+\n\nSources:\n\n(?:{source})+\n", page.read_text(encoding="utf-8")), page.name
+
+
 @pytest.mark.parametrize("page", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """Files exist and headings have the name that is asked for."""

@@ -1,89 +1,85 @@
-"""One word per concept: what the glossary replaces does not come back into the package or its documentation.
-
-`python tests/test_vocabulary.py PATH...` lists what is found in files or folders.
-"""
+"""The linter of words (`make words`): it finds what the glossary replaces, and knows the field's fixed names."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dynid.identification.estimators.method import described
+from tools.words import FIXED_NAMES, ROOT, WORDS, WORDS_OF_FILES, main, warnings_of_file, warnings_of_text
 
-ROOT = Path(__file__).parents[1]
-_ONE = r"joint|sample|parameter|channel|row|core|signal|link|run|fit|revolution|period|method|robot|pair|turn|column"
-_ONE += r"|motor|second|frame|body|file|entry|combination|base parameter|axis|pose|posture|step|iteration|segment|part"
-_MANY = r"one|numbers?|rows?|samples?|values?|columns?|figures?|gains?|factors?|limits?|lists?"
-_BODY = r"robots?|bodies|body|parameters|sets?|ones?|values"
-# What is not written, and what is written instead.
-WORDS = {
-    r"\bspeeds?\b": "velocity (speed is the magnitude of a vector, or how fast a program runs)",
-    r"\bswings?\b": "motion, velocity",
-    r"\bdeviations?\b": "standard deviation, std; error, difference",
-    r"\bspreads?\b": "standard deviation, scatter, range",
-    rf"(?<!such )(?<!like )\b(?:{_MANY}) an? (?:{_ONE})\b": "per joint",
-    rf"\bimpossible\b|\bpossible (?:{_BODY})\b|\bcan exist\b": "physically consistent, feasible",
-    r"\bways?\b": "trajectory, motion; method, form",
-    r"\brounds?\b(?!\(|-trip| trip| off)": "iteration",
-    r"\btrails?\b": "history",
-    r"\bsettled?\b|\bsettles\b": "converge",
-    r"\brivals?\b": "baseline",
-    r"\bcolours?\b": "autocorrelation, noise color; color",
-    r"\bmemory\b": "autocorrelation (computer memory is meant otherwise)",
-    r"\b[Uu]nmodelled\b|\blacks?\b": "unmodeled; does not have",
-    r"\bquestions?\b|\banswers?\b": "feasibility query, status, result",
-    r"\bmachines?\b": "robot (computers are computers)",
-}
-# Phrases in which a word means something else.
-PHRASES = (
-    r"[Ss]tandard[ \n#]+deviations?",
-    r"speed-?ups?\b",
-    r"machine (?:precision|epsilon|learning)",
-    r"np\.round|\.round\b|\bround half",
-    r"round trips?",
-    r"platform\.machine|stroke-linecap[:=]\"?round|(?:flat )?round dense",  # names of other libraries
-    r"[Ll]east[ \n#]+absolute[ \n#]+deviations?",  # what textbooks call a method
-    *(rf"\b{re.escape(name)}\b" for name in described()),  # what the record of a method calls it
-    r"computer memory|in memory|shared memory|memory limit|MiB of memory|GB of memory",
+STEMS = ("speed", "swing", "deviation", "spread", "way", "round", "memory", "lack", "answer", "machine", "trail")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word"),
+    [
+        ("The speed of the first joint is limited.", "speed"),
+        ("Speeds are limited.", "Speeds"),
+        ("A large deviation of the torque.", "deviation"),
+        ("There is one a joint.", "one a joint"),
+        ("Two gains a motor are known.", "gains a motor"),
+        ("No possible robot has these values.", "possible robot"),
+        ("The method settles after three steps.", "settles"),
+        ("The residual lacks a term.", "lacks"),
+        ("The answer is infeasible.", "answer"),
+        ("The machine has six joints.", "machine"),
+    ],
 )
-# Files in which a word stays, with the reason.
-ALLOWED: dict[str, dict[str, str]] = {
-    "src/dynid/recording/names.py": dict.fromkeys(("speed", "speeds"), "column names that logs have"),
-    "src/dynid/child.py": {"memory": "what the allocator of Rust says at its end"},
-    "src/dynid/robot/mjcf_compiled.py": {"memory": "a field of MuJoCo"},
-    "src/dynid/robot/mjcf_files.py": {"memory": "an attribute of MJCF"},
-    "docs/recordings.md": {"speed": "a column name that logs have"},
-}
+def test_a_word_that_is_not_used_is_found(sentence: str, word: str) -> None:
+    (found,) = warnings_of_text(f"Before.\n{sentence}\n")
+    assert (found.line, found.word) == (2, word) and found.instead in WORDS.values()
 
 
-def found_in(path: Path) -> Iterator[str]:
-    """Every place of a file in which a word of the list stands, with what to write instead."""
-    text = path.read_text(encoding="utf-8")
-    for phrase in PHRASES:
-        text = re.sub(phrase, lambda m: re.sub(r"\S", " ", m.group()), text)
-    allowed = ALLOWED.get(str(path.resolve().relative_to(ROOT)) if path.resolve().is_relative_to(ROOT) else "", {})
-    for pattern, instead in WORDS.items():
-        for match in re.finditer(pattern, text):
-            if match.group() not in allowed:
-                line = text.count("\n", 0, match.start()) + 1
-                yield f"{path}:{line}: '{match.group()}' ({instead})"
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "One standard deviation per joint, the standard\n    # deviation of the torque.",
+        "Least absolute deviations are robust; so is the median absolute deviation.",
+        "The answer set of a logic program.",
+        "The speed of sound, the no-load speed of a motor and its torque-speed curve.",
+        "A lack-of-fit test beside a one-way analysis.",
+        "Contacts of the swing leg; the swing-up of a pendulum.",
+        "L-BFGS is a limited-memory method; logs larger than computer memory are read in pieces.",
+        "A support vector machine to machine precision.",
+        "np.round(x), a round trip, and a round-off error.",
+        "There is one such a joint, like one a joint.",
+    ],
+)
+def test_fixed_names_of_the_field_are_known(sentence: str) -> None:
+    assert list(warnings_of_text(sentence)) == []
 
 
-def files(*places: Path) -> list[Path]:
-    endings = {".py", ".pyi", ".md", ".html", ".toml"}
-    found = [f for p in places for f in ([p] if p.is_file() else sorted(p.rglob("*"))) if f.suffix in endings]
-    return [f for f in found if "generated" not in f.parts]  # written by a build of the documentation
+def test_sources_and_addresses_keep_their_words() -> None:
+    """On pages: a title with its year, over two lines, and a link."""
+    page = "- A. Author (2014), On the question of\n  speed.\n\nSee [the page](a-question.md), https://x.org/answer/.\n"
+    assert list(warnings_of_text(page, page=True)) == []
+    assert [x.word for x in warnings_of_text(page)] == ["question", "speed", "question", "answer"]
 
 
-@pytest.mark.parametrize("path", files(ROOT / "src", ROOT / "docs", ROOT / "README.md"), ids=lambda p: p.name)
-def test_words_of_the_field(path: Path) -> None:
-    assert not list(found_in(path))
+def test_every_name_and_every_word_of_a_file_is_needed() -> None:
+    """A fixed name contains a word of the list, and a word of a file stands in that file; each has its reason."""
+    for name, reason in FIXED_NAMES.items():
+        assert reason and any(word in name.lower() for word in STEMS), name
+    for path, words in WORDS_OF_FILES.items():
+        text = (ROOT / path).read_text(encoding="utf-8").lower()
+        assert all(reason and re.search(rf"\b{word}\b", text) for word, reason in words.items()), path
 
 
-if __name__ == "__main__":
-    for file in files(*(Path(a) for a in sys.argv[1:])):
-        print(*found_in(file), sep="\n", end="\n" if any(found_in(file)) else "")
+def test_warnings_have_file_line_and_advice_and_fail_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Good.\n\nThe trail of the search.\n")
+    assert main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{page}:3: warning: 'trail', write: history\nwords: 1 warning\n"
+    page.write_text("Good.\n")
+    assert main([str(page)]) == 0 and capsys.readouterr().out == "words: no warnings\n"
+
+
+def test_words_of_a_file_are_allowed_there_only(tmp_path: Path) -> None:
+    path = "docs/recordings.md"
+    copy = tmp_path / "recordings.md"
+    copy.write_text((ROOT / path).read_text(encoding="utf-8"))
+    assert "speed" in {x.word for x in warnings_of_file(copy)} - {x.word for x in warnings_of_file(ROOT / path)}

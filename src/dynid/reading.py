@@ -43,7 +43,7 @@ __all__ = [
 _BLOCK, _CHUNK = 1 << 16, 1 << 20  # bytes that are read and unpacked at a time
 # Up to this size a file may be packed as well as it likes.
 _FLOOR = 256 << 20
-# Memory that an xz file may ask for; the strongest setting of xz needs 65 MiB.
+# Computer memory that an xz file may ask for; the strongest setting of xz needs 65 MiB.
 _XZ_MEMORY = 512 << 20
 # Digits of a whole number that fits into 64 bits.
 _DIGITS = 18

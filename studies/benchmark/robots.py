@@ -1,7 +1,7 @@
 """Robots of the benchmark with their true parameters, and their reference motions.
 
-Complete built-in robots are used as they are. Additions and repairs are listed here and in docs/benchmark.md; added
-limits, rotor inertias and bodies are plausible values, not measured ones.
+Complete built-in robots are used as they are. Additions and repairs are listed here and in
+docs/study-reports/benchmark.md; added limits, rotor inertias and bodies are plausible values, not measured ones.
 """
 
 from __future__ import annotations

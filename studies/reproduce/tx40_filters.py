@@ -2,7 +2,7 @@
 
 The recording has positions and torques, but neither the references nor the controller. Both are replaced: a cascade
 with the bandwidths of the paper, and the reference with which that cascade makes a model follow the smoothed positions.
-This loop is not that of the robot; docs/closed-loop-real.md says what can be concluded from it.
+This loop is not that of the robot; docs/study-reports/closed-loop-real.md says what can be concluded from it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tests.support.watched_pages import Watch, keep, overflow
 pytestmark = pytest.mark.browser
 DOCS = Path(__file__).parents[2] / "docs"
 # Pages with many command lines.
-COMMANDS = ("index", "tutorial", "walk-through", "friction", "how-to/currents-only", "stability")
+COMMANDS = ("index", "tutorial", "walk-through", "friction", "calibration", "stability")
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -56,12 +56,12 @@ def opened(browser: Browser, site: str, name: str, width: int, scheme: Literal["
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["index", "gallery", "tutorial", "comparison"])
+@pytest.mark.parametrize("name", ["index", "plots", "tutorial", "study-reports/comparison"])
 def test_pages_fit_and_ask_for_nothing(
     browser: Browser, site: str, name: str, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     page, watch = opened(browser, site, name, width, scheme)
-    keep(page, f"docs-{name}-{width}-{scheme}")
+    keep(page, f"docs-{name.replace('/', '-')}-{width}-{scheme}")
     assert overflow(page) <= 0
     watch.clean()
     broken = page.evaluate("[...document.images].filter(x => !x.complete || !x.naturalWidth).map(x => x.src)")

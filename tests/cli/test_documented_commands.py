@@ -25,7 +25,7 @@ LONG = ("reproduce", "benchmark", "studio", "demo")
 SLOW = (
     "--help",
     "docs/friction.md",
-    "docs/human-forceplate.md",
+    "docs/study-reports/human-forceplate.md",
     "docs/index.md",
     "docs/large-logs.md",
     "docs/legs.md",

@@ -11,7 +11,7 @@ from studies.reproduce.robot_cases import CASES
 
 pytestmark = pytest.mark.real
 
-# Noisy or poor recordings of arms: what is known of each is in docs/robots.md. None of them may be trusted.
+# Noisy or poor recordings of arms: what is known of each is in docs/study-reports/robots.md. None may be trusted.
 DOUBTFUL = (
     "lwr4",
     "med7",

@@ -331,7 +331,7 @@ def test_a_process_on_top_of_the_error_model_beats_the_wrong_model() -> None:
     assert all(f.ok for f in figures if "without" not in f.name)
 
 
-# Statements of the thesis that do not come out; docs/semi-parametric.md says why.
+# Statements of the thesis that do not come out; docs/study-reports/semi-parametric.md says why.
 MISSED = {
     "rows 5, 4, 1, 8 below rows 7, 3",
     "row 4 below row 2: series helps",

@@ -1,4 +1,4 @@
-"""Actuators for simulators: what a servo or motor makes of a position command, identified from encoders alone."""
+"""Actuators for simulators: how servos and motors follow position commands, identified from encoders alone."""
 
 import lazy_loader
 

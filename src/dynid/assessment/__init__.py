@@ -1,4 +1,4 @@
-"""Trust in data, model and estimate: checks of recordings, hypothesis tests, model checks, and the verdict."""
+"""Assessment of data, model and estimate: checks of recordings, hypothesis tests, model checks, and the verdict."""
 
 import lazy_loader
 

@@ -148,7 +148,7 @@ class Finding:
         return {**asdict(self), "code": self.code.value}
 
     def plot(self, recording: Recording, *, robot: Robot | None = None, ax: Axes | None = None) -> Axes:
-        """Draw the trace that the finding is about, with the rows where it applies and the limits it was held against.
+        """Draw the trace that the finding is about, with the rows where it applies and the limits of the check.
 
         Parameters
         ----------

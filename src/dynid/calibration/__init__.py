@@ -1,4 +1,4 @@
-"""What is identified beside the bodies: payloads, drive gains, sensor delays, gains and offsets."""
+"""Calibration: payloads, drive gains, sensor delays, gains and offsets."""
 
 import lazy_loader
 

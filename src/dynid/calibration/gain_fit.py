@@ -275,7 +275,7 @@ def _unknowns(system: Array, gains: Array) -> Array:
 
 
 def _torque_noise(rows: GainRows, weights: Array, system: Array, unknowns: Array, gains: Array) -> Array:
-    """Deviation of an independent row of torque of every joint, from what the fit leaves (joint,)."""
+    """Standard deviation of an independent row of torque per joint, from what the fit leaves (joint,)."""
     rest = system @ np.concatenate([unknowns, gains, [1.0]])
     ends = np.cumsum([len(block) for block in rows.channels])[:-1]
     lost = np.array([np.linalg.norm(part) for part in np.split(rest, ends)]) / weights

@@ -1,4 +1,4 @@
-"""Motions that show parameters."""
+"""Design of motions that excite the parameters of a robot, within its limits."""
 
 import lazy_loader
 

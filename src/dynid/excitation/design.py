@@ -140,9 +140,11 @@ def design_excitation(
         Posture at which the motion starts, rad or m. By default it moves about the middle of the ranges, or about
         another posture where that one violates a limit at rest.
     noise : array, shape (channel,) or (), optional
-        The standard deviation of each channel, N m (N for forces). Default: what `after` shows, or 1.
+        The standard deviation of each channel, N m (N for forces). Default: the noise in the recordings of `after`, or
+        1.
     after : Recording, DataSet, Observation, Estimate, Information, or a sequence of them
-        What is known already: the motion is designed for what that leaves uncertain, see `earlier_information`.
+        Earlier recordings or estimates: the motion is designed for the parameters that they leave uncertain, see
+        `earlier_information`.
     clearances : sequence of clearances
         Further limits, such as those of `dynid.excitation.clearances`. With closed loops, the limits of passive joints
         and a margin to singular postures are always among them (`PassiveJoints`).
@@ -151,9 +153,9 @@ def design_excitation(
     channels : str or sequence of str, optional
         Channels that will be measured. Default: joint torques, or the base wrench of an instrumented base.
     budget : int
-        Iterations of the search in all. It ends before where twenty motions cannot be refined further.
+        Iterations of the search in all. It ends earlier when the twenty best start motions have been refined.
     time_limit : float, optional
-        Seconds after which the search ends with the best motion so far, which a note of the result says. The choice of
+        Seconds after which the search ends with the best motion so far; a note of the result says so. The choice of
         start motions and the check of the limits on a finer grid are not cut short, and compilation does not count.
     seed : int
         Seed of the random starts.

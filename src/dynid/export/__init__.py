@@ -1,4 +1,4 @@
-"""Models out: URDF and MJCF."""
+"""Model files: URDF, MJCF, SDF, parameter files, and files of actuators for simulators."""
 
 import lazy_loader
 

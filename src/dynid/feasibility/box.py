@@ -109,7 +109,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Wall:
-    """A side of the box against which the data push.
+    """A side of the box at which the estimate ends, and beyond which the data would move it.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Wall:
     what : str
         "mass", "centre", "gyration radius" or "total mass".
     value : float
-        What the data want without the box, in kg or m.
+        The estimate without the box, in kg or m.
     limit : float
         Where the box ends, in kg or m.
     force : float

@@ -1,4 +1,4 @@
-"""Friction in depth: models with nonlinear inner parameters, their fits, their choice, and motion that shows them."""
+"""Friction models with nonlinear parameters: their fit and selection, and experiments that excite them."""
 
 import lazy_loader
 

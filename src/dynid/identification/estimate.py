@@ -97,17 +97,18 @@ class Estimate:
     independent_rows : tuple of float
         Effective number of independent rows per channel; () for white noise.
     walls : tuple of Wall
-        Sides of the plausible box against which the data push: what they want, and where the box ends.
+        Sides of the plausible box at which the estimate ends: the value that the data alone would give, and the limit.
     fingerprint : Fingerprint or None
-        The fitted motion in short, by which a validation tells whether its motion is unseen.
+        Summary of the fitted motion, from which a validation decides whether its motion is unseen.
     known_masses : KnownMasses
         Masses of bodies that were given, in kg.
     box : bool or None
         Whether the bodies were kept inside the plausible box; None for methods that have none.
     judgement : Judgement or None
-        The verdict of an assessment, which every file made of the estimate holds; None where it was not assessed.
+        The verdict of an assessment, which is written into every file made from the estimate; None if it was not
+        assessed.
     domain : Domain or None
-        For which motion and load the estimate holds; None where it has no recorded motion.
+        Motion and load for which the estimate is valid; None if it was not identified from recorded motion.
     """
 
     base: BaseParameters
@@ -205,8 +206,8 @@ class Estimate:
     def parameter_classes(self) -> dict[str, ParameterClass]:
         """Class of every standard parameter in this recording: "identifiable" alone, only "combined", "unidentifiable".
 
-        As `base.classes`, but what any motion could show and this recording does not is unidentifiable too: there the
-        a-priori model decides.
+        As `base.classes`, but a parameter that other motion would show and this recording does not is unidentifiable
+        too: its value is the a-priori one.
         """
         from dynid.identification.known import parameter_classes
 
@@ -413,7 +414,7 @@ class Estimate:
         level : float, default 0.95
             Confidence level of the intervals.
         largest : int, optional
-            Draw only so many, those that differ most from the prior in standard deviations.
+            Draw at most this many, those that differ most from the prior in standard deviations.
         ax : Axes or sequence of Axes, optional
             Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
 

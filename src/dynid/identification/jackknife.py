@@ -51,7 +51,7 @@ NoiseModel = Literal["autocorrelated", "white"]
 NoiseSource = Literal["autocorrelated", "white", "repetitions"]
 
 # More blocks give more degrees of freedom; each must hold several correlation times of the residual. Measured coverage
-# of 95 % intervals for noise with corners from 0.5 Hz to white: docs/uncertainty.md.
+# of 95 % intervals for noise with corners from 0.5 Hz to white: docs/study-reports/intervals.md.
 _MOST_BLOCKS, _FEWEST_BLOCKS = 20, 6
 _CORRELATION_TIMES = 3.0
 # Neighbouring blocks are correlated if their autocorrelation is above this many of its standard errors.

@@ -71,16 +71,17 @@ def identify(
         Measured motion and torques. Methods that do not simulate also take an observation, see `observe`, and a data
         set, see `dynid.recording.open_dataset`. Methods that read the samples again do so in every iteration.
     method : str, default "auto"
-        "auto" is the posterior of bodies and all drive terms with a prior whose scales are learned, over physically
-        consistent and plausible robots. `dynid.identification.methods()` lists all, with what each does and needs.
-        Most fit the measured regressor. Those that simulate the closed loop need recorded references and the `loop`.
+        "auto" gives the most probable robot of a posterior over bodies and all drive terms, physically consistent and
+        plausible; the scales of its priors are learned. `dynid.identification.methods()` lists all, with what each does
+        and needs. Most fit the measured regressor. Those that simulate the closed loop need recorded references and the
+        `loop`.
     options : MethodOptions, optional
         Options of the method as its dataclass, for example `WlsOptions(iterations=3)`.
     signals : Signals, optional
         How the runs are filtered and differentiated; by default `Signals()`.
     channels : str or sequence of str, optional
         Measured quantities that are fitted: "torque", "wrench" (of the base), "all", or names of channels with
-        wildcards. By default what all runs of the recording have.
+        wildcards. By default those that all runs of the recording have.
     loop : ClosedLoop, optional
         The closed loop with the controller that made the recording. Methods that filter the recording without the
         controller take its integrator settings only.

@@ -83,7 +83,7 @@ class Validation(HtmlFrame):
     r2 : ndarray, shape (channel,)
         Share of the variance that is explained; NaN if the torque is constant.
 
-    All figures of a joint that stands still are NaN; it has no rows, and nothing can be said about its error.
+    All figures of a joint that stands still are NaN, because no row is left to compare.
     measured, predicted, time : tuple of ndarray
         Torques and times in s of the rows, per channel; of a data set, those at the beginning of partitions that are
         evenly spaced over it.

@@ -71,14 +71,15 @@ def load_recording(
         {"q": "pos.csv", "torque": "cur.csv"} (t may have a file too). `dynid.recording.readers()` lists the formats;
         most may be compressed (.gz, .xz, .bz2).
     robot : Robot, optional
-        Its joint names are looked for in the column names, and the signals are in the order of its joints.
+        The robot of the log: its joint names are searched for in the column names, and the signals are in the order
+        of its joints.
     log : LogFormat, optional
         How the log is read. By default the clock and the columns are recognised by their names, in SI units.
     sensors : mapping of str to WrenchSensor, optional
         Where the named wrench sensors are; one that is left out sits in the robot's frame of its own name.
     whole : Robot, optional
-        The robot before `Robot.locked`. Columns without joint names that are as many as its joints are those of all of
-        them, and the columns of locked joints are left out.
+        The robot before `Robot.locked`. If the log has as many columns without joint names as this robot has joints,
+        they are taken as those of all its joints, and the columns of locked joints are left out.
     **fields
         Fields of `LogFormat`, which override those of `log`: time, rate, columns, units, scale, sign, gain, motor_side,
         offset, joints, rows, bad_rows, topic.

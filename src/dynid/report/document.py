@@ -65,7 +65,7 @@ def write(
     validation : Recording, DataSet, Observation or Validation, optional
         Motion that was not used for the estimate, see `dynid.assess`.
     recording : Recording or DataSet, optional
-        Recording that the estimate was identified from. Charts and checks of a data set rest on evenly spaced chunks.
+        Recording that the estimate was identified from. Charts and checks of a data set use evenly spaced chunks.
     observation : Observation, optional
         Observation that the estimate was identified from; by default it is computed from `recording`.
     findings : iterable of Finding, optional

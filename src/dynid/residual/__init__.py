@@ -1,4 +1,4 @@
-"""What rigid bodies cannot say: Gaussian-process residuals on top of an estimate, and their control-rate predictor."""
+"""Torques that the rigid model does not explain: Gaussian-process residuals, and their control-rate predictor."""
 
 import lazy_loader
 

@@ -105,8 +105,8 @@ def load_robot(
         Read the tree of a file with closed loops and leave out the constraints that close them; `Robot.notes` names
         them.
     inertia_from : {"collision", "visual"}, optional
-        Compute the inertia of links of a URDF or SDF file that give none from these shapes. MJCF says itself where
-        inertias come from.
+        Compute the inertia of links of a URDF or SDF file that have none from these shapes. An MJCF file states itself
+        where inertias come from.
     density : float, optional
         Density of these shapes (kg/m3), 1000 if neither it nor `shape_mass` is given.
     shape_mass : float, optional
@@ -120,7 +120,7 @@ def load_robot(
     Returns
     -------
     Robot
-        What the file holds and the robot does not is told in its `notes`.
+        Its `notes` list what the file holds and the robot does not.
 
     Raises
     ------

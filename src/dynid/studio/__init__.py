@@ -1,1 +1,1 @@
-"""The local web page: a face on the command line, every button a command that it shows."""
+"""The local web page: each button runs a command of the command line, and the page shows that command."""

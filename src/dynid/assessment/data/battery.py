@@ -83,14 +83,14 @@ def check(
         Robot with its a-priori parameters, which the torques are compared with.
     recording : Recording or DataSet
         Recording of the robot, with the joints in the order of `robot.coordinates`. All partitions of a data set are
-        checked; stops and excitation on evenly spaced chunks.
+        checked; stops and excitation are checked on evenly spaced chunks.
     ordered : bool, default True
         Whether the rows of a run follow each other in time. Of a table of samples in any order, only the sizes of the
         values are checked.
     client : distributed.Client, optional
         Dask cluster whose workers check the partitions of a data set.
     skip_bad : bool, default False
-        Whether partitions that cannot be used are warnings and not errors.
+        Whether partitions that cannot be used are reported as warnings instead of errors.
     progress : callable, optional
         Receives a `Progress` after every partition of a data set.
 

@@ -109,12 +109,12 @@ def assess(
         Estimate to assess.
     validation : Recording, DataSet, Observation or Validation, optional
         Motion that was not used for the estimate: the recording, an observation of it with the estimate's base
-        parameters and signal settings, or the result of `estimate.validate`. The last leaves out the checks that need
-        the motion itself. The errors of a data set are those of all partitions; checks that need the motion itself
-        rest on evenly spaced chunks.
+        parameters and signal settings, or the result of `estimate.validate`. With the last, the checks that need the
+        motion itself are left out. The errors of a data set are those of all partitions; checks that need the motion
+        itself use evenly spaced chunks.
     recording : Recording or DataSet, optional
         Recording that the estimate was identified from. It is needed for the checks of data, delay and residual, which
-        rest on evenly spaced chunks of a data set.
+        use evenly spaced chunks of a data set.
     observation : Observation, optional
         Observation of `recording` that the estimate was identified from; by default it is computed from `recording`.
     findings : iterable of Finding, optional

@@ -1,4 +1,4 @@
-"""Assessment: a verdict in three words, and the checks that led to it."""
+"""Assessment: one of three verdicts, and the checks that led to it."""
 
 from __future__ import annotations
 
@@ -268,12 +268,12 @@ class Assessment(HtmlFrame):
 
     @property
     def against(self) -> tuple[Check, ...]:
-        """Checks that failed, then those that warned; those that name a cause before those that only see its effect."""
+        """Checks that failed or warned; those that name a cause before those that only detect its effect."""
         return tuple(sorted((c for c in self.checks if c.result in ("failed", "warned")), key=_rank))
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What the checks against the estimate say; of a trusted estimate, the reasons to trust it."""
+        """Sentences of the checks that failed or warned; for a trusted estimate, the reasons to trust it."""
         in_favour = [c for code in _IN_FAVOUR for c in self.checks if c.code == code]
         return tuple(c.words for c in self.against or in_favour)
 

@@ -1,0 +1,53 @@
+"""What each part of the package is, in one sentence, for the tree in CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+__all__ = ["SENTENCES"]
+
+# A part of `ORDER` in tests/test_layers.py each; `make contributing` writes the tree.
+SENTENCES = {
+    "errors": "exceptions for errors in the input",
+    "patterns": "names by pattern: joint*, joint[1-3], regular expressions",
+    "files": "files that are written whole or not at all",
+    "limits": "limits on what a file may ask for",
+    "reading": "files read within these limits",
+    "schema": "stored results checked against the types of their fields",
+    "child": "readers in a process of their own",
+    "markup": "HTML of tables and summaries",
+    "quoting": "values as text of TOML and YAML",
+    "terminal": "tables and lines of one width",
+    "progress": "how far long work is",
+    "hypothesis": "results of hypothesis tests, and their correction where there are many",
+    "threads": "threads of the linear algebra",
+    "plugins": "records that other packages add by entry points",
+    "plotting": "style and layout of figures",
+    "robot": "what the robot is: tree, drives, parameters, readers of robot files, built-in robots",
+    "inertia": "public names: inertial parameters in other forms and orders, physical consistency of a body",
+    "dynamics": "compiled kernels over batches: regressor, torques, mass matrix, forward dynamics, adjoints",
+    "parameters": "base parameters, their expressions, identifiability",
+    "recording": "recordings, log formats, readers of log files",
+    "signals": "filters, derivatives, decimation, clocks",
+    "feasibility": "constraint sets, cone programs, test / nearest / certificate, baselines",
+    "simulation": "the closed loop: controllers, sensors, integrators, unmodeled effects",
+    "controllers": "public names: control laws",
+    "identification": "observation, estimators (one file each), the posterior, estimates and their validation",
+    "calibration": "payloads, drive gains, sensors, tilt of the base",
+    "online": "identification while the robot runs",
+    "friction": "nonlinear friction models and their selection",
+    "actuators": "laws of servos and motors, from commands and encoders",
+    "fleet": "many units over many dates",
+    "excitation": "trajectory families, limits, criteria, the designer",
+    "residual": "Gaussian-process residuals and their control-rate predictor",
+    "assessment": "checks of recordings, causes in competition, audits of a model, the verdict",
+    "stats": "public names: hypothesis tests",
+    "montecarlo": "studies over many seeds, processes and computers",
+    "human": "bodies of people: tables, models, priors",
+    "mocap": "C3D files, markers, force plates, joint angles",
+    "export": "URDF, MJCF, SDF, parameter files, actuators of simulators",
+    "codegen": "C, NumPy, Julia, MATLAB, PyTorch, JAX, CasADi, equations",
+    "report": "the HTML report",
+    "studio": "the local web page",
+    "cli": "the command line, thin: each command calls public functions",
+    "__main__": "python -m dynid",
+    "studies": "published tables that can be checked, with our results; the benchmark (not in the wheel)",
+}
