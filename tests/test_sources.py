@@ -21,6 +21,7 @@ NO_EQUATION = {
     "dynamics/kernels/compiler.py": "settings of the compiler",
     "identification/estimators/options.py": "options of the methods",
     "identification/estimators/registry.py": "names of the methods",
+    "identification/estimators/method.py": "the record of a method, without mathematics",
 }
 MODULES = sorted(
     name
