@@ -12,18 +12,6 @@ import pytest
 
 import dynid
 from dynid.assessment import Finding, FindingCode, SimulationError
-from dynid.friction.selection import FrictionSelection
-from dynid.identification.validation import Validation
-from dynid.plotting.labels import axis_label, signal_label
-from dynid.plotting.style import PALETTE, look_of, styled
-from dynid.plotting.traces import with_gaps
-from dynid.simulation.simulation import Simulation
-from tests.plotting.conftest import Learned
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
-
 from dynid.errors import (
     DynidError,
     InvalidShape,
@@ -34,7 +22,18 @@ from dynid.errors import (
     SimulationFailed,
     UnknownName,
 )
+from dynid.friction.selection import FrictionSelection
+from dynid.identification.validation import Validation
+from dynid.plotting.labels import axis_label, signal_label
+from dynid.plotting.style import PALETTE, look_of, styled
+from dynid.plotting.traces import with_gaps
+from dynid.simulation.simulation import Simulation
+from tests.plotting.conftest import Learned
 from tests.support.errors import expect_error
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
