@@ -12,6 +12,7 @@ import pytest
 
 from dynid.errors import DynidError
 from dynid.files import _computer, check_output, make_folder, remove_left_over, write_text, writing
+from tests.support.errors import expect_error
 
 
 def test_an_interrupted_file_leaves_the_old_one(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
         (tmp_path / "none" / "x.csv", check_output),
         (file / "folder", make_folder),
     ):
-        with pytest.raises(DynidError, match="cannot write"):
+        with expect_error(DynidError, code="not_writable"):
             act(path)
 
 

@@ -15,9 +15,22 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import dynid
 from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators, load_actuators, position_errors
 from dynid.assessment.verdict.actuators import assess_actuators
-from dynid.errors import DataError
+from dynid.errors import (
+    DamagedFile,
+    DataError,
+    Duplicate,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    NotApplicable,
+    SimulationFailed,
+    UnknownName,
+    WrongVersion,
+)
 from dynid.recording.recording import Recording
 from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, recording, soft_plant, truth
+from tests.support.errors import expect_error
 from tests.support.log_files import refused
 
 Array = NDArray[np.float64]
@@ -113,7 +126,7 @@ def test_every_field_survives_saving(found: ActuatorEstimate, tmp_path: Path) ->
     assert [t.slope for t in again.robot.drives] == [t.slope for t in found.robot.drives]
     found.save(tmp_path / "a.toml")
     assert dynid.actuators.load_law(str(tmp_path / "a.toml"), JOINTS).kp.tolist() == [20.0] * 6
-    with pytest.raises(DataError, match="does not hold actuators"):
+    with expect_error(WrongVersion):
         (tmp_path / "b.json").write_text("{}")
         load_actuators(tmp_path / "b.json")
 
@@ -138,7 +151,7 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
     }
     for name, value in wrong.items():
         path.write_text(json.dumps(whole | {name: value}))
-        with pytest.raises(DataError, match=r"holds damaged actuators: .*") as error:
+        with expect_error(DamagedFile) as error:
             load_actuators(path)
         assert name in str(error.value) or name == "law", str(error.value)
     others: dict[str, Any] = {
@@ -204,7 +217,7 @@ def test_timesteps_that_no_simulator_has() -> None:
     for timestep, rate, said in ((0.0, 500.0, "positive"), (1e-3, None, "needs its rate"), (3e-3, 500.0, "not divide")):
         with pytest.raises(DataError, match=said):
             law(timestep=timestep, rate=rate)
-    with pytest.raises(DataError, match="friction_lead"):
+    with expect_error(InvalidValue, "friction_lead"):
         law(friction_lead=-1e-3)
 
 
@@ -229,7 +242,7 @@ def test_small_matrices_are_worked_on_by_one_thread(
         raise DataError("seen")
 
     monkeypatch.setattr("dynid.actuators.identify.fit", watched)
-    with threadpool_limits(2, "blas"), pytest.raises(DataError, match="seen"):
+    with threadpool_limits(2, "blas"), expect_error(DataError):
         identify_actuators(robot, log, law())
     assert threads and set(threads) == {1}
 
@@ -270,31 +283,31 @@ def test_other_quantities_are_found_too(robot: dynid.Robot, changes: dict[str, A
 def test_bad_input_gets_one_sentence(robot: dynid.Robot, log: Recording) -> None:
     run = log.runs[0]
     bare = Recording(log.joints, (type(run)(t=run.t, q=run.q),))
-    with pytest.raises(DataError, match="no commanded positions"):
+    with expect_error(MissingData, "columns"):
         identify_actuators(robot, bare, law())
     looks = Recording(log.joints, (type(run)(t=run.t, q=run.q, v=run.reference),))
-    with pytest.raises(DataError, match="read as velocities are not the derivative"):
+    with expect_error(MissingData, "columns"):
         identify_actuators(robot, looks, law())
-    with pytest.raises(DataError, match="no gains and run 'run' no torques"):
+    with expect_error(MissingArgument, "kp"):
         identify_actuators(robot, log, ActuatorLaw(JOINTS))
     magnitudes = Recording(log.joints, (type(run)(t=run.t, q=run.q, torque=np.abs(run.q)),))
-    with pytest.raises(DataError, match="such as unsigned currents"):
+    with expect_error(NotApplicable):
         identify_actuators(robot, magnitudes, ActuatorLaw(JOINTS))
-    with pytest.raises(DataError, match="in the same order"):
+    with expect_error(Mismatch):
         identify_actuators(robot, log, ActuatorLaw(JOINTS[::-1], kp=20.0))
-    with pytest.raises(DataError, match="whole multiple"):
+    with expect_error(Mismatch, "rate"):
         identify_actuators(robot, log, law(rate=330.0))
-    with pytest.raises(DataError, match=r"unknown quantity 'armatur'.*did you mean armature"):
+    with expect_error(UnknownName, "unknown"):
         identify_actuators(robot, log, law(), unknown=["armatur"])
-    with pytest.raises(DataError, match="no joint matches 'x'"):
+    with expect_error(UnknownName, "friction"):
         identify_actuators(robot, log, law(), unknown={"friction": ["x"]})
-    with pytest.raises(DataError, match="two groups"):
+    with expect_error(Duplicate, "friction"):
         identify_actuators(robot, log, law(), unknown={"friction": ["L_.*", ".*_hip"]})
 
 
 def test_an_unstable_law_is_named(robot: dynid.Robot) -> None:
     command = chirps(2.0, 4)
-    with pytest.raises(DataError, match="diverges: the law is unstable"):
+    with expect_error(SimulationFailed):
         identify_actuators(robot, recording(command, command), law(kp=2e5, kd=0.0), unknown=["friction"])
 
 

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid import DataError, Robot
+from dynid import Robot
 from dynid.codegen.generate import GeneratedCode, generate_code
+from dynid.errors import InvalidValue
+from tests.support.errors import expect_error
 from tests.support.generated import difference, expected
 from tests.support.generated_robots import ROBOTS, motions
 
@@ -139,7 +141,7 @@ def test_julia_keeps_types_and_tells_of_bad_input(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["end", "sin", "inverse_dynamics", "VALUES", "__"])
 def test_names_with_another_meaning_are_refused(name: str) -> None:
-    with pytest.raises(DataError, match="another meaning in the Julia file"):
+    with expect_error(InvalidValue, "name"):
         generate_code(dynid.load_robot("twolink"), language="julia", name=name)
 
 

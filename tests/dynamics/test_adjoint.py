@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid import DataError, Robot
+from dynid.errors import NotFinite
 from tests.support.compare import difference
+from tests.support.errors import expect_error
 from tests.support.random_robots import displaced, random_motion, random_robot, robots, with_custom_terms
 
 Array = NDArray[np.float64]
@@ -140,7 +142,7 @@ def test_weights_of_another_shape_or_not_finite_are_refused() -> None:
     with pytest.raises(DataError, match="shape"):
         dynid.dynamics.regressor_adjoint(robot, G[:, :, :-1], q, v, a)
     G[1, 0, 0] = np.nan
-    with pytest.raises(DataError, match="not finite"):
+    with expect_error(NotFinite, "G"):
         dynid.dynamics.regressor_adjoint(robot, G, q, v, a)
 
 

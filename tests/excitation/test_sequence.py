@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid import DataError
+from dynid.errors import Infeasible, InvalidShape, InvalidValue, Mismatch, MissingArgument, NotApplicable
 from dynid.excitation.basis import Basis, Fourier, PointToPoint, Stretched, at_rest
 from dynid.excitation.criteria import make_criterion
 from dynid.excitation.design import FAMILIES
@@ -18,6 +18,7 @@ from dynid.excitation.excitation import Excitation
 from dynid.excitation.limits import MotionLimits, motion_limits
 from dynid.excitation.planners import point_to_point
 from dynid.excitation.sequencing import Joined, Motion, retimed, sequence, shortest_duration, with_ramps
+from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]
 
@@ -73,7 +74,7 @@ def test_retimed_twice_is_retimed_once() -> None:
 
 @pytest.mark.parametrize("duration", [0.0, -1.0, np.inf, np.nan])
 def test_bad_durations(duration: float) -> None:
-    with pytest.raises(DataError, match="duration"):
+    with expect_error(InvalidValue, "duration"):
         retimed(motion(Fourier(20.0, 3)), duration)
 
 
@@ -108,11 +109,11 @@ def test_shortest_duration_by_torque_and_power(kind: str) -> None:
 def test_no_duration_helps() -> None:
     found = motion(at_rest(Fourier(10.0, 5)))
     narrow = replace(found.limits, upper=found.limits.lower + 0.1)
-    with pytest.raises(DataError, match="position limit"):
+    with expect_error(Infeasible):
         shortest_duration(replace(found, limits=narrow))
-    with pytest.raises(DataError, match="torque"):
+    with expect_error(Infeasible):
         shortest_duration(replace(found, limits=replace(found.limits, torque=np.full(6, 1e-3))))
-    with pytest.raises(DataError, match="is at rest"):
+    with expect_error(NotApplicable):
         shortest_duration(replace(found, coefficients=np.zeros_like(found.coefficients)))
 
 
@@ -149,13 +150,13 @@ def test_no_ramps_at_rest() -> None:
 def test_bad_ramps() -> None:
     inner = motion(Fourier(10.0, 5))
     for seconds in (0.0, np.nan):
-        with pytest.raises(DataError, match="seconds"):
+        with expect_error(InvalidValue, "seconds"):
             with_ramps(inner, seconds)
-    with pytest.raises(DataError, match="6 finite numbers"):
+    with expect_error(InvalidShape, "posture"):
         with_ramps(inner, 1.0, start=[0.0])
-    with pytest.raises(DataError, match="ramp into the motion exceeds its velocity limit"):
+    with expect_error(Infeasible, "seconds"):
         with_ramps(inner, 0.1, start=np.full(6, 9.0))
-    with pytest.raises(DataError, match="ramp out of the motion exceeds its velocity limit"):
+    with expect_error(Infeasible, "seconds"):
         with_ramps(inner, 0.1, end=np.full(6, 9.0))
 
 
@@ -187,7 +188,7 @@ def test_sequence_with_given_limits() -> None:
     points = np.random.default_rng(2).uniform(-1, 1, (4, 6))
     whole = sequence([point_to_point(points[:2], limits), point_to_point(points[2:], limits)], limits=limits)
     np.testing.assert_allclose(whole.duration, point_to_point(points, limits).duration)
-    with pytest.raises(DataError, match="give limits"):
+    with expect_error(MissingArgument, "limits"):
         sequence([point_to_point(points[:2], limits), point_to_point(points[2:], limits)])
 
 
@@ -201,14 +202,14 @@ def test_sequence_repeats_periods_without_a_move() -> None:
 
 def test_bad_sequences() -> None:
     moving, resting = motion(Fourier(10.0, 5)), motion(PointToPoint(10.0, 4))
-    with pytest.raises(DataError, match="needs a motion"):
+    with expect_error(MissingArgument, "motions"):
         sequence([])
-    with pytest.raises(DataError, match="motion 1 is not at rest at its end"):
+    with expect_error(NotApplicable, "motions"):
         sequence([moving, resting])
-    with pytest.raises(DataError, match="motion 2 is not at rest at its start"):
+    with expect_error(NotApplicable, "motions"):
         sequence([resting, moving])
     narrow = point_to_point(np.zeros((2, 2)), MotionLimits(*(np.array([s, s]) for s in (-1.0, 1, 1, 1, 1, 1, 1))))
-    with pytest.raises(DataError, match="same joints"):
+    with expect_error(Mismatch, "motions"):
         sequence([resting, narrow])
-    with pytest.raises(DataError, match="rate"):
+    with expect_error(InvalidValue, "rate"):
         Joined((resting,)).sample(-1.0)

@@ -22,11 +22,13 @@ import dynid
 from dynid import DataError, Estimate, Robot
 from dynid.actuators import ActuatorLaw, ParameterDraws
 from dynid.cli.main import app
+from dynid.errors import DamagedFile
 from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.label import Decided, Label, body_origins, body_values_and_slopes, label_of
 from dynid.feasibility.box import Wall
 from dynid.identification.domain import Domain
 from dynid.identification.judgement import Grade, Judgement
+from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, record
 
 GRADES: tuple[Grade, ...] = ("trusted", "use with care", "do not use", "not assessed")
@@ -284,7 +286,7 @@ def test_a_saved_estimate_keeps_it(plain: Estimate, tmp_path: Path, grade: Grade
     data = json.loads((tmp_path / "estimate.json").read_text())
     data["judgement"] = {"grade": "perfect", "reasons": [], "checked": True}
     (tmp_path / "estimate.json").write_text(json.dumps(data))
-    with pytest.raises(DataError, match="damaged estimate"):
+    with expect_error(DamagedFile):
         Estimate.load(tmp_path / "estimate.json")
 
 

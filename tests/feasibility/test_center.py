@@ -12,6 +12,7 @@ from dynid.feasibility.center import analytic_center
 from dynid.feasibility.cone import smat
 from dynid.feasibility.constraints import Constraint, Ellipsoids, Fixed, Mass
 from dynid.feasibility.sets import FeasibleSet, feasible_set
+from tests.support.errors import expect_error
 from tests.support.random_robots import random_robot
 
 Array = NDArray[np.float64]
@@ -122,7 +123,7 @@ def test_equalities_and_parts_are_kept() -> None:
 
 def test_masses_that_nobody_sees_are_named() -> None:
     base = dynid.base_parameters(dynid.load_robot("tx40"))
-    with pytest.raises(DynidError, match=r"bound m_link1, m_link2, .*add a mass bound \(Mass\)") as error:
+    with expect_error(DynidError, "constraints", code="not_identifiable") as error:
         analytic_center(base, None)
     assert "m_link5" not in str(error.value)
 
@@ -130,7 +131,7 @@ def test_masses_that_nobody_sees_are_named() -> None:
 def test_bodies_that_nobody_measures_are_named() -> None:
     """With its mass bounded, the first link may still be as long as it likes along its axis."""
     base = dynid.base_parameters(dynid.load_robot("tx40"))
-    with pytest.raises(DynidError, match=r"bound Ixx_link1, Iyy_link1; add a bound on the links' size") as error:
+    with expect_error(DynidError, "constraints", code="not_identifiable") as error:
         analytic_center(base, None, ["full", Mass(upper=100.0)])
     assert "mass bound" not in str(error.value)
 
@@ -147,7 +148,7 @@ def test_values_on_the_boundary_leave_no_room() -> None:
     """Friction that is seen and is zero."""
     robot = random_robot(4, 2).with_drives("viscous")
     base = dynid.base_parameters(robot)
-    with pytest.raises(DynidError, match=r"on the boundary .*fv_j1 not negative.*there is no analytic centre"):
+    with expect_error(DynidError, code="infeasible"):
         analytic_center(base, None, _bounded(robot))
 
 
@@ -156,11 +157,11 @@ def test_impossible_values_are_said_to_be() -> None:
     base = dynid.base_parameters(robot)
     beta = base.values().copy()
     beta[base.kept.index(robot.parameter_names.index("fv_j2"))] = -0.1
-    with pytest.raises(DynidError, match=r"these base parameters are infeasible.*fv_j2"):
+    with expect_error(DynidError, code="infeasible"):
         analytic_center(base, beta, _bounded(robot))
 
 
 def test_a_wrong_number_of_values_is_refused() -> None:
     base = dynid.base_parameters(random_robot(1, 1))
-    with pytest.raises(DataError, match="must have shape"):
+    with expect_error(DataError):
         analytic_center(base, np.zeros(base.count + 1))

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid.errors import DataError, ModelError
+from dynid.errors import InvalidValue, ModelError
 from dynid.feasibility.constraints import Ellipsoids, Fixed, link_scales
 from dynid.feasibility.fit import fit
 from dynid.feasibility.sets import feasible_set
@@ -18,6 +18,7 @@ from dynid.feasibility.shapes import bounding_ellipsoids, enclosing_ellipsoid, m
 from dynid.parameters.base import random_states
 from dynid.robot.inertia import inertia_from_com, inertia_to_pseudo
 from dynid.robot.spatial import placement, rpy_rotation
+from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]
 
@@ -118,7 +119,7 @@ def test_enclosing_ellipsoid_of_points() -> None:
         assert values(Q, points).min() >= -1e-9
         # The optimum is held by at least four points; any enclosing ellipsoid is no smaller than the optimum.
         assert np.sum(values(Q, points) < 0.05) >= 4
-    with pytest.raises(DataError, match="do not span a volume"):
+    with expect_error(InvalidValue, "points"):
         enclosing_ellipsoid(np.column_stack([rng.normal(size=(10, 2)), np.zeros(10)]))
 
 
@@ -190,7 +191,7 @@ def test_what_is_wrong_with_a_shape_is_named(tmp_path: Path) -> None:
         with pytest.raises(ModelError, match=words):
             bounding_ellipsoids(file, dynid.load_robot(file))
     file = urdf(tmp_path, collision(SHAPES["box"]))
-    with pytest.raises(ModelError, match="robot 'tx40' does not"):
+    with expect_error(ModelError, code="mismatch"):
         bounding_ellipsoids(file, dynid.load_robot("tx40"))
 
 

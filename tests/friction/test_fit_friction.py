@@ -9,9 +9,20 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.errors import DataError, ModelError
+from dynid.errors import (
+    Duplicate,
+    InvalidShape,
+    InvalidType,
+    MissingArgument,
+    MissingData,
+    ModelError,
+    NotFinite,
+    NotIdentifiable,
+    UnknownName,
+)
 from dynid.friction.pieces import REFERENCE_TEMPERATURE
 from dynid.recording.recording import Recording, Run
+from tests.support.errors import expect_error
 from tests.support.friction_truth import EXACT, LOADED, STRIBECK, arm, record
 
 ROBOT = arm()
@@ -69,7 +80,7 @@ def test_friction_of_a_warming_gear_is_recovered(model: str) -> None:
     within_three_sigma(fit, truth)
     hot, cold = fit.curve([1.0], temperature=50.0), fit.curve([1.0], temperature=REFERENCE_TEMPERATURE)
     assert hot[0] < cold[0]
-    with pytest.raises(ModelError, match="give temperature="):
+    with expect_error(ModelError, "temperature", code="missing_argument"):
         fit.apply(ROBOT)
     assert fit.apply(ROBOT, temperature=30.0).n == 3
 
@@ -183,35 +194,35 @@ def test_results_read_as_text_and_as_data() -> None:
     page = fits["joint2"].to_dict()
     assert page["best"] == "stribeck" and len(page["ranking"]) == 3
     assert "vs" in fits["joint2"].summary()
-    with pytest.raises(DataError, match="no friction model"):
+    with expect_error(UnknownName, "name"):
         fits["joint2"]["load"]
 
 
 def test_bad_input_is_refused_in_words() -> None:
     recording = record("stribeck", STRIBECK)
     run = recording.runs[0]
-    with pytest.raises(DataError, match="give joint="):
+    with expect_error(MissingArgument, "joint"):
         dynid.friction.fit_friction(ROBOT, recording)
-    with pytest.raises(DataError, match="no joint named"):
+    with expect_error(UnknownName, "joint"):
         dynid.friction.fit_friction(ROBOT, recording, "elbow")
-    with pytest.raises(DataError, match="criterion 'p'"):
+    with expect_error(UnknownName, "criterion"):
         dynid.friction.fit_friction(ROBOT, recording, 1, criterion="p")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="needs temperatures"):
+    with expect_error(MissingArgument, "temperature"):
         dynid.friction.fit_friction(ROBOT, recording, 1, models=["temperature"])
-    with pytest.raises(DataError, match="not a finite number at row 3"):
+    with expect_error(NotFinite, "temperature"):
         bad = np.full(len(run), 20.0)
         bad[3] = np.nan
         dynid.friction.fit_friction(ROBOT, recording, 1, models=["temperature"], temperature=bad)
-    with pytest.raises(DataError, match="expected 1000 rows"):
+    with expect_error(InvalidShape, "temperature"):
         dynid.friction.fit_friction(ROBOT, recording, 1, models=["temperature"], temperature=[20.0, 21.0])
-    with pytest.raises(DataError, match="are identical"):
+    with expect_error(Duplicate, "models"):
         dynid.friction.fit_friction(ROBOT, recording, 1, models=["stribeck", "coulomb+stribeck"])
-    with pytest.raises(DataError, match="recording or to a friction map"):
+    with expect_error(InvalidType):
         dynid.friction.fit_friction(ROBOT, "run.csv", 1)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="load 'half'"):
+    with expect_error(UnknownName, "load"):
         dynid.friction.fit_friction(ROBOT, recording, 1, models=["load"], load="half")  # type: ignore[arg-type]
     silent = Recording(recording.joints, (replace(run, torque=None),))
-    with pytest.raises(DataError, match="has no torques"):
+    with expect_error(MissingData):
         dynid.friction.fit_friction(ROBOT, silent, 1)
 
 
@@ -221,7 +232,7 @@ def test_a_joint_that_moves_one_way_only_is_refused() -> None:
     q = np.column_stack([np.sin(3 * t), 0.3 * t + 0.02 * np.sin(2 * t), np.cos(2 * t)])
     torque = np.random.default_rng(0).normal(size=q.shape)
     recording = Recording(robot.coordinates, (Run(t, q, torque=torque, name="up"),))
-    with pytest.raises(DataError, match="'joint2' never moves backwards"):
+    with expect_error(NotIdentifiable):
         dynid.friction.fit_friction(robot, recording, 1, models=["coulomb+viscous"])
 
 
@@ -230,7 +241,7 @@ def test_a_joint_without_load_leaves_load_models_out() -> None:
     recording = record("coulomb+viscous", {"fc": 0.7, "fv": 0.5}, joint=0)
     fit = dynid.friction.fit_friction(ROBOT, recording, 0, signals=EXACT, load="gravity")
     assert not any("load" in f.name for f in fit.ranking) and "load of the joint is zero" in fit.summary()
-    with pytest.raises(DataError, match="load of the joint is zero"):
+    with expect_error(NotIdentifiable):
         dynid.friction.fit_friction(ROBOT, recording, 0, models=["load"], signals=EXACT, load="gravity")
 
 
@@ -261,7 +272,7 @@ def test_temperatures_of_runs_of_different_length_are_taken_run_by_run() -> None
         ROBOT, both, 1, models=["coulomb+viscous", "temperature"], temperature=warm, signals=settings
     )
     assert fit.best.name == "temperature"
-    with pytest.raises(DataError, match="one column per run"):
+    with expect_error(InvalidShape, "temperature"):
         dynid.friction.fit_friction(ROBOT, both, 1, models=["temperature"], temperature=warm[:1])
 
 

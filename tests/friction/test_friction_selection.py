@@ -11,9 +11,19 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.errors import DataError
+from dynid.errors import (
+    DataError,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingData,
+    MissingFile,
+    NotApplicable,
+    UnknownName,
+)
 from dynid.friction import BUILT_IN_MODELS, FrictionSelection, select_friction
 from dynid.recording.recording import Recording, Run
+from tests.support.errors import expect_error
 from tests.support.friction_truth import EXACT, LOADED, STRIBECK, arm, record
 
 ROBOT = arm()
@@ -89,7 +99,7 @@ def test_friction_of_an_estimate_and_of_temperature_is_validated() -> None:
     warm = np.linspace(20, 50, 1000)
     heated = record("temperature", {"fc": 0.5, "fv": 0.8, "fvt": -0.012}, temperature=warm, noise=0.02)
     thin = select_friction(ROBOT, heated, [1], models=["temperature"], signals=EXACT, temperature=warm)
-    with pytest.raises(DataError, match="needs temperatures"):
+    with expect_error(MissingArgument, "temperature"):
         thin.validate(heated)
     assert thin.validate(heated, temperature=warm).rmse[0] == pytest.approx(0.02, rel=0.2)
 
@@ -122,22 +132,22 @@ def test_bad_files_are_refused_in_words(selection: FrictionSelection, tmp_path: 
         broken["joints"][0][field] = wrong
         assert "is a damaged friction selection: joints.0" in error(broken), field
     assert "another robot" in error(whole, dynid.load_robot("twolink"))
-    with pytest.raises(DataError, match="there is no file"):
+    with expect_error(MissingFile):
         FrictionSelection.load(tmp_path / "none.json")
 
 
 def test_bad_calls_are_refused_in_words(selection: FrictionSelection) -> None:
     recording = record("stribeck", STRIBECK)
-    with pytest.raises(DataError, match="no friction was fitted to joint 'elbow'"):
+    with expect_error(UnknownName, "joint"):
         selection["elbow"]
-    with pytest.raises(DataError, match="name each joint once"):
+    with expect_error(InvalidValue, "joints"):
         select_friction(ROBOT, recording, ["joint1", 0], models=MODELS)
-    with pytest.raises(DataError, match="no friction model 'load'"):
+    with expect_error(UnknownName, "name"):
         selection.validate(recording, model="load")
-    with pytest.raises(DataError, match="joint"):
+    with expect_error(Mismatch):
         selection.validate(Recording(("a", "b"), (Run(np.arange(50) / 100, np.zeros((50, 2))),)))
     silent = Recording(recording.joints, (Run(recording.runs[0].t, recording.runs[0].q),))
-    with pytest.raises(DataError, match="has no torques"):
+    with expect_error(MissingData):
         selection.validate(silent)
 
 
@@ -180,10 +190,10 @@ def test_held_out_errors_are_those_of_a_plain_refit() -> None:
 def test_maps_and_short_recordings_cannot_be_cross_validated() -> None:
     speed = np.linspace(0.1, 2.0, 12)
     found = dynid.friction.FrictionMap("joint2", speed, 0.5 + 0.3 * speed, np.full(12, 0.01), np.ones(12), (20,) * 12)
-    with pytest.raises(DataError, match="no blocks of time"):
+    with expect_error(NotApplicable, "criterion"):
         dynid.friction.fit_friction(ROBOT, found, criterion="cross-validation")
     fit = dynid.friction.fit_friction(ROBOT, found, models=["coulomb+viscous"])
-    with pytest.raises(DataError, match="predicts no other torques"):
+    with expect_error(NotApplicable):
         FrictionSelection(ROBOT, (fit,), EXACT).validate(record("stribeck", STRIBECK))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import DynidError, NotApplicable
 from dynid.identification import row_stream
 from dynid.identification.observation import Observation, observe
 from dynid.identification.pipeline import estimate_from, identify
@@ -21,6 +22,7 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording, Run
 from dynid.robot.elements import ForceElement
 from dynid.signals.settings import Motion, Signals, prepare
+from tests.support.errors import expect_error
 from tests.support.partitions import runs, write_data_set
 from tests.support.random_robots import random_robot
 from tests.support.structured_robots import structured_robot
@@ -228,7 +230,7 @@ def test_methods_that_are_not_supported_are_refused_before_any_work(
 
 def test_an_observation_is_folded_already() -> None:
     seen: Observation = observe(arm(), recorded(arm()), signals=SIGNALS)
-    with pytest.raises(dynid.DataError, match="give device= to observe"):
+    with expect_error(NotApplicable, "device"):
         identify(arm(), seen, "wls", device="cuda")
 
 
@@ -248,7 +250,7 @@ def test_a_missing_graphics_card_is_said_to_be_missing(device: str) -> None:
 @pytest.mark.usefixtures("idle")
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(dynid.DynidError, match=r"device= needs PyTorch: pip install 'dynid\[gpu\]'"):
+    with expect_error(DynidError, "device", code="missing_package"):
         observe(arm(), recorded(arm(), 100), device="cuda")
 
 

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import DamagedFile, MissingData
 from dynid.identification.domain import friction_scale, friction_std
 from dynid.identification.observation import observe
 from dynid.recording import open_dataset
 from dynid.recording.recording import Recording, Run
 from dynid.signals.domain import Domain
 from tests.support import linear_axis
+from tests.support.errors import expect_error
 from tests.support.partitions import runs, write_data_set
 from tests.support.synthetic import EXACT, arm, motion, record
 
@@ -84,7 +86,7 @@ def test_a_domain_survives_a_file_and_a_damaged_one_is_refused(domain: Domain) -
         assert np.array_equal(getattr(again, x.name), getattr(domain, x.name)), x.name
     damages: list[dict[str, object]] = [{"low": [0.0]}, {"velocity": ["fast"] * 3}, {"speed": []}]
     for wrong in damages:
-        with pytest.raises(dynid.DataError, match="damaged"):
+        with expect_error(DamagedFile):
             Domain.from_dict(domain.to_dict() | wrong)
 
 
@@ -147,7 +149,7 @@ def test_a_stribeck_peak_and_smoothing_do_not_count_as_change() -> None:
 
 
 def test_without_a_recorded_motion_there_is_no_prediction(estimate: dynid.Estimate) -> None:
-    with pytest.raises(dynid.DataError, match="no domain"):
+    with expect_error(MissingData):
         replace(estimate, domain=None).predict(np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 3)))
 
 

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import MissingFile, UnknownName
 from dynid.mocap.c3d import read_c3d
 from tests.support.capture_files import Platform, corners_mm, smooth, write_ezc3d
+from tests.support.errors import expect_error
 
 # Files hold 32-bit floats: 6e-8 of a value.
 EXACT = 1e-6
@@ -255,9 +257,9 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
     refused(raw.replace(b"CORNERS", b"CORNORS"), "no parameter FORCE_PLATFORM:CORNERS")
     refused(raw.replace(b"\x05\x01UNITS", b"\x05\x01UNITZ"), "no parameter POINT:UNITS")
     refused(raw[:513] + b"P" + raw[514:515] + b"\x07" + raw[516:], "processor type 7")
-    with pytest.raises(dynid.DataError, match="cannot be read"):
+    with expect_error(MissingFile):
         dynid.mocap.load_capture(tmp_path / "none.c3d")
-    with pytest.raises(dynid.DataError, match="up 'w' is unknown"):
+    with expect_error(UnknownName, "up"):
         dynid.mocap.load_capture(whole, up="w")  # type: ignore[arg-type]
 
 

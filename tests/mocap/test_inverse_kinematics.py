@@ -12,10 +12,12 @@ from scipy.spatial.transform import Rotation
 
 import dynid
 from dynid import Robot
+from dynid.errors import UnknownName
 from dynid.mocap import Capture, Plate
 from dynid.mocap.marker_model import MarkerModel, checked_attachments
 from dynid.robot import Limits
 from tests.support.capture_files import puppet, puppet_markers, puppet_motion, seen_markers
+from tests.support.errors import expect_error
 from tests.support.random_robots import random_robot
 
 Array = NDArray[np.float64]
@@ -205,7 +207,7 @@ def test_the_recording_holds_base_joints_and_plates() -> None:
     np.testing.assert_allclose(run.wrenches["plate1"], plate.in_laboratory()[:95], atol=1e-9)
     np.testing.assert_allclose(run.base, found.q[:95, :7], atol=1e-12)
     np.testing.assert_allclose(run.q, found.q[:95, 7:])
-    with pytest.raises(dynid.DataError, match="feet names 'plate7'"):
+    with expect_error(UnknownName, "feet"):
         found.recording(replace(capture, plates=(plate,)), feet={"plate7": "knee_l_link"})
 
 

@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 
 import dynid
 from dynid import controllers
+from dynid.errors import DamagedFile, Infeasible, InvalidType, InvalidValue, NotWritable, UnknownName
 from dynid.excitation.fourier import random_fourier
 from dynid.files import _computer
 from dynid.montecarlo import study as driver
@@ -30,6 +31,7 @@ from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
+from tests.support.errors import expect_error
 
 RATE = 500.0
 
@@ -138,11 +140,11 @@ def test_a_folder_of_another_study_is_refused(tmp_path: Path) -> None:
         replace(tiny, robots={"box2": heavier}),
         replace(tiny, seed=9),
     ):
-        with pytest.raises(dynid.DataError, match="holds another study"):
+        with expect_error(NotWritable, "folder"):
             monte_carlo(other, workers=1, folder=tmp_path / "a")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "thesis.txt").write_text("x")
-    with pytest.raises(dynid.DataError, match="holds other files"):
+    with expect_error(NotWritable, "folder"):
         monte_carlo(tiny, workers=1, folder=tmp_path / "b")
 
 
@@ -152,7 +154,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     monte_carlo(tiny, workers=1, folder=tmp_path)
     file = next(tmp_path.glob("box2@*.json"))
     file.write_text(file.read_text()[:100])
-    with pytest.raises(dynid.DataError, match=r"box2@fine@00000.json' is damaged"):
+    with expect_error(DamagedFile):
         monte_carlo(tiny, workers=1, folder=tmp_path)
 
 
@@ -213,7 +215,7 @@ def test_the_summary_has_the_layout_of_the_papers(alone: Any) -> None:
     assert figures["mean"][0] == pytest.approx(mine.mean())
     assert figures["std"][0] == pytest.approx(mine.std(ddof=1))
     assert f"{mine.mean():.5g} ({mine.std(ddof=1):.3g})" in row
-    with pytest.raises(dynid.DataError, match="no base parameter 'nonsense'"):
+    with expect_error(UnknownName, "name"):
         alone.summary(["nonsense"])
 
 
@@ -261,11 +263,11 @@ def test_wrong_studies_are_refused_in_words(wrong: dict[str, Any], words: str) -
 
 def test_wrong_options_measures_and_workers_are_refused(tmp_path: Path) -> None:
     """An option that the method lacks, a measure that a folder cannot tell from another, and no workers at all."""
-    with pytest.raises(dynid.DataError, match="neither a function nor a dataclass"):
+    with expect_error(InvalidType):
         monte_carlo(small_study(measure=partial(count_rows)), workers=1, folder=tmp_path)
-    with pytest.raises(dynid.DataError, match="'wls' has no option 'max_iterations'"):
+    with expect_error(UnknownName, "max_iterations"):
         Estimator("wls", {"max_iterations": 3})
-    with pytest.raises(dynid.DataError, match="at least one worker"):
+    with expect_error(InvalidValue, "workers"):
         monte_carlo(small_study(), workers=0)
 
 
@@ -351,9 +353,9 @@ def test_perturbed_parameters_scatter_as_asked_and_stay_possible(share: float) -
 
 def test_an_impossible_link_cannot_be_perturbed() -> None:
     """The point masses of the two-link arm leave no room; the link is named."""
-    with pytest.raises(dynid.DataError, match="no physically consistent values of link 'link1'"):
+    with expect_error(Infeasible):
         perturbed_parameters(dynid.load_robot("twolink"), 0.1, 0)
-    with pytest.raises(dynid.DataError, match="share of a perturbation"):
+    with expect_error(InvalidValue, "share"):
         perturbed_parameters(dynid.load_robot("tx40"), -0.1, 0)
 
 

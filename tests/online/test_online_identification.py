@@ -11,10 +11,11 @@ import scipy
 from numpy.typing import NDArray
 
 import dynid
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments, DataError, InvalidShape, Mismatch, MissingArgument, NotApplicable, TooFew
 from dynid.identification.pipeline import identify
 from dynid.online import OnlineIdentification
 from dynid.online.factors import BLOCKS
+from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, arm, base_of, record
 
 Array = NDArray[np.float64]
@@ -185,7 +186,7 @@ def test_whole_recordings_equal_all_at_once() -> None:
     small = arm()
     recordings = [record(small, (seed,), noise=0.1) for seed in range(3)]
     one = OnlineIdentification(small)
-    with pytest.raises(DataError, match="0 rows"):
+    with expect_error(TooFew):
         one.estimate()
     for each in recordings:
         one.add(each, signals=EXACT)
@@ -194,13 +195,13 @@ def test_whole_recordings_equal_all_at_once() -> None:
     np.testing.assert_allclose(estimate.beta, at_once.beta, rtol=1e-8)
     np.testing.assert_allclose(estimate.std, at_once.std, rtol=0.6)
     assert estimate.rows == at_once.rows and one.seconds == pytest.approx(29.97)
-    with pytest.raises(DataError, match="irls"):
+    with expect_error(NotApplicable):
         one.estimate("irls")
     forgetful = OnlineIdentification(small, forgetting=0.5)
     forgetful.add(record(small, (0,)), signals=EXACT)
     forgetful.add(record(small.with_parameters(small.parameters * 1.5), (1,)), signals=EXACT)
     np.testing.assert_allclose(forgetful.estimate("ols").beta, 1.5 * base_of(small).values(), atol=1e-3)
-    with pytest.raises(DataError, match="no rate"):
+    with expect_error(MissingArgument, "rate"):
         one.update(0.0, [0.0] * 3, [0.0] * 3)
 
 
@@ -279,12 +280,12 @@ def test_settings_that_cannot_be_used_are_refused(settings: dict[str, float], re
 
 def test_samples_that_do_not_fit_are_refused() -> None:
     one = online()
-    with pytest.raises(DataError, match="one per joint"):
+    with expect_error(InvalidShape):
         one.update(0.0, [0.0], [0.0, 0.0])
-    with pytest.raises(DataError, match="measured_velocity"):
+    with expect_error(ConflictingArguments, "measured_velocity"):
         one.update(0.0, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
     t, q, torque = moved()
-    with pytest.raises(DataError, match=r"190\.5 Hz"):
+    with expect_error(Mismatch, "rate"):
         one.update_block(t * 1.05, q, torque)
-    with pytest.raises(DataError, match="base is floating"):
+    with expect_error(NotApplicable):
         OnlineIdentification(robot().with_base("floating"), rate=100.0)

@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dynid
+from dynid.errors import ModelError
 from dynid.parameters.base import random_states
 from dynid.parameters.rank import independent_columns, pivoted_columns, spectrum_ranks
 from dynid.robot.angles import exact_angle
 from dynid.robot.spatial import rpy_rotation
+from tests.support.errors import expect_error
 from tests.support.structured_robots import structured_robot
 
 
@@ -152,7 +154,7 @@ def test_snapping_in_sdf_and_toml_files(tmp_path: Path) -> None:
     assert abs(turn[1, 1]) < 1e-16
     mjcf = tmp_path / "arm.xml"
     mjcf.write_text("<mujoco><worldbody/></mujoco>")
-    with pytest.raises(dynid.ModelError, match="MJCF"):
+    with expect_error(ModelError, "snap_angles", code="not_applicable"):
         dynid.load_robot(mjcf, snap_angles=True)
 
 

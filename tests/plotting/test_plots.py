@@ -12,6 +12,16 @@ import pytest
 
 import dynid
 from dynid.assessment import Finding, FindingCode, SimulationError
+from dynid.errors import (
+    DynidError,
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingData,
+    NotApplicable,
+    SimulationFailed,
+    UnknownName,
+)
 from dynid.friction.selection import FrictionSelection
 from dynid.identification.validation import Validation
 from dynid.plotting.labels import axis_label, signal_label
@@ -19,6 +29,7 @@ from dynid.plotting.style import PALETTE, look_of, styled
 from dynid.plotting.traces import with_gaps
 from dynid.simulation.simulation import Simulation
 from tests.plotting.conftest import Learned
+from tests.support.errors import expect_error
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -69,9 +80,9 @@ def test_units_are_open_without_a_robot_and_runs_follow_each_other(recording: dy
     assert axes[0].lines[0].get_xdata()[-2] == pytest.approx(2 * 3.99 + 0.01)
     one = twice.plot("v", joints=recording.joints[1])
     assert len(one) == 1 and np.isnan(one[0].lines[0].get_ydata()[402:-1]).all()
-    with pytest.raises(dynid.DataError, match="has no current"):
+    with expect_error(MissingData, "signals"):
         twice.plot("current")
-    with pytest.raises(dynid.DataError, match="no joint matches 'elbow'"):
+    with expect_error(UnknownName, "joints"):
         twice.plot(joints="elbow")
 
 
@@ -86,7 +97,7 @@ def test_given_axes_are_drawn_into(robot: dynid.Robot, recording: dynid.Recordin
     assert len(axes) == 4 and all(ax.get_position().x0 > 0.5 for ax in axes) and not right.axison and left.axison
     free = plt.figure().add_axes((0.2, 0.2, 0.3, 0.6))
     assert all(ax.get_position().x1 < 0.51 for ax in recording.plot("q", robot=robot, ax=free))
-    with pytest.raises(dynid.DataError, match="needs 2 axes, or one whose place it divides, got 3"):
+    with expect_error(InvalidShape, "ax"):
         recording.plot("q", robot=robot, ax=plt.subplots(3, 1)[1])
 
 
@@ -104,7 +115,7 @@ def test_an_estimate_is_drawn_by_unit_beside_its_prior(estimate: dynid.Estimate)
     some = estimate.plot("fc_*")
     assert sorted(ax.get_xlabel() for ax in some) == ["value (N m)", "value (N)"]
     assert sum(len(ax.get_yticks()) for ax in estimate.plot(largest=3)) == 3
-    with pytest.raises(dynid.DataError, match="no base parameter matches"):
+    with expect_error(UnknownName, "pattern"):
         estimate.plot("stiffness_*")
 
 
@@ -127,7 +138,7 @@ def test_a_band_beside_the_residual_is_a_share_of_the_range_of_the_torque(valida
         assert span > 0 and levels == pytest.approx([-0.1 * span, 0.1 * span])
     assert not [line for line in validation.plot()[0, 1].lines if line.get_linestyle() == "--"]
     for band in (0.0, -0.1, np.nan):
-        with pytest.raises(dynid.DynidError, match="band"):
+        with expect_error(InvalidValue, "band"):
             validation.plot(band=band)
 
 
@@ -205,9 +216,9 @@ def test_a_finding_shows_its_trace_and_where_it_applies(
     assert ax.get_ylabel() == "position (rad or m)" and len(ax.lines) == 2
     limited = replace(robot, joints=tuple(replace(j, limits=replace(j.limits, effort=5.0)) for j in robot.joints))
     assert len(other_finding(FindingCode.TORQUE_LIMIT).plot(recording, robot=limited).lines) == 3
-    with pytest.raises(dynid.DataError, match="not about a signal over time"):
+    with expect_error(NotApplicable, "finding"):
         other_finding(FindingCode.ILL_CONDITIONED, "").plot(recording)
-    with pytest.raises(dynid.DataError, match="has no run 'first'"):
+    with expect_error(Mismatch, "finding"):
         other_finding(FindingCode.TORQUE_ZERO).plot(
             dynid.Recording(recording.joints, (replace(recording.runs[0], name="x"),))
         )
@@ -219,7 +230,7 @@ def test_simulation_errors_are_drawn_by_horizon(horizons: SimulationError) -> No
     assert labels(axes) == ["error (rad)", "error (m)"] and axes[0].get_xlabel() == "horizon (s)"
     assert [line.get_label() for line in axes[0].lines] == ["identified", "identified, 90 % of starts", "a-priori"]
     assert error.to_frame().height == 2 * 2 * 3
-    with pytest.raises(dynid.DataError, match="nothing was simulated: too short"):
+    with expect_error(SimulationFailed):
         replace(error, identified=None, reason="too short").plot()
 
 
@@ -227,7 +238,7 @@ def test_without_matplotlib_one_sentence_names_the_extra(
     recording: dynid.Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(dynid.DynidError, match=r"^plots need matplotlib: pip install 'dynid\[plots\]'$"):
+    with expect_error(DynidError, code="missing_package"):
         recording.plot()
 
 

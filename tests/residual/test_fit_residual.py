@@ -9,6 +9,16 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import (
+    ConflictingArguments,
+    DynidError,
+    InvalidShape,
+    InvalidType,
+    InvalidValue,
+    Mismatch,
+    NotApplicable,
+    NotFinite,
+)
 from dynid.progress import Progress
 from dynid.residual import training
 from dynid.residual.features import Features
@@ -19,6 +29,7 @@ from dynid.residual.rows import TorqueRows
 from dynid.residual.training import Training
 from tests.support import hidden_effects as made
 from tests.support.compare import difference
+from tests.support.errors import expect_error
 
 
 @pytest.mark.slow
@@ -105,7 +116,7 @@ def test_it_fades_beyond_the_positions_that_were_seen() -> None:
     assert difference(share[:, 0] / first.trust, [1.0, 1.0, 0.5, 0.0]) < 1e-9
     assert second is not None and second.posterior.kernel.name == "own"
     assert np.all(share[:, 1] == second.trust)  # it sees its own position only
-    with pytest.raises(dynid.DataError, match="reach"):
+    with expect_error(InvalidValue, "reach"):
         dynid.residual.Blend(reach=0.0)
 
 
@@ -173,7 +184,7 @@ def test_streaming_keeps_to_its_budget() -> None:
     grown = first.updated(made.recording(1), max_points=400)
     assert [j.posterior.points for j in grown.joints if j is not None] == [400, 400]
     assert np.all(grown.evaluate(made.recording(7)).ratio < 0.5)
-    with pytest.raises(dynid.DataError, match="max_points"):
+    with expect_error(InvalidValue, "max_points"):
         first.updated(made.recording(1), max_points=0)
 
 
@@ -221,7 +232,7 @@ def test_rigid_parameters_with_a_prior_equal_the_rigid_body_kernel() -> None:
             - np.einsum("ij,ij->i", cross, np.linalg.solve(C, cross.T).T) + p.noise_variance(np.zeros(1))
         )  # fmt: skip
         assert difference(found.std[:, j] ** 2, variance) < 1e-6
-    with pytest.raises(dynid.DataError, match="needs the method 'exact'"):
+    with expect_error(ConflictingArguments, "rigid"):
         fit_residual(estimate, recording, kernel="own", rigid="prior", training=Training(method="sparse", points=20))
 
 
@@ -242,7 +253,7 @@ def test_basis_and_uneven_noise(basis: str, noise: str) -> None:
     how = Training(restarts=0, rows=200)
     found = fit_residual(made.estimate(), made.recording(0), kernel="own", basis=basis, noise=noise, training=how)
     assert np.all(found.evaluate(made.recording(7)).ratio < 0.5)
-    with pytest.raises(dynid.DataError, match="fit it again"):
+    with expect_error(NotApplicable):
         found.updated(made.recording(1))
 
 
@@ -260,13 +271,13 @@ def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
             assert np.array_equal(getattr(ours, name), getattr(theirs, name))
         assert again.notes == found.notes and again.scores == dict(found.scores)
         assert np.array_equal(again.evaluate(made.recording(8)).ratio, found.evaluate(made.recording(8)).ratio)
-    with pytest.raises(dynid.DataError, match="another robot"):
+    with expect_error(Mismatch):
         dynid.residual.Residual.load(tmp_path / "residual.npz", dynid.load_robot("puma560"))
     (tmp_path / "bad.npz").write_bytes((tmp_path / "residual.npz").read_bytes()[:200])
     for name in ("bad.npz", "none.npz"):
         with pytest.raises(dynid.DataError, match=name):
             dynid.residual.Residual.load(tmp_path / name, made.robot())
-    with pytest.raises(dynid.DynidError, match="cannot write"):
+    with expect_error(DynidError, code="not_writable"):
         made.residual().save(tmp_path / "no" / "where.npz")
 
 
@@ -307,11 +318,11 @@ def test_odd_data_is_taken_or_refused_in_words() -> None:
     same = TorqueRows.of_motion(estimate, q[twice], v[twice], a[twice], rigid[twice] + made.hidden(q, v)[twice])
     found = fit_residual(estimate, same, kernel="own", training=Training(restarts=0))
     assert np.all(np.abs(found.predict(q[:100], v[:100], a[:100]).learned - made.hidden(q, v)[:100]) < 0.1)
-    with pytest.raises(dynid.DataError, match="must be finite"):
+    with expect_error(NotFinite):
         TorqueRows.of_motion(estimate, q, v, a, np.where(q > 0, np.nan, rigid))
-    with pytest.raises(dynid.DataError, match=r"\(N, 2\)"):
+    with expect_error(InvalidShape):
         TorqueRows.of_motion(estimate, q, v, a, rigid[:, :1])
-    with pytest.raises(dynid.DataError, match="one number per row"):
+    with expect_error(InvalidShape):
         TorqueRows.of_motion(estimate, q, v, a, rigid, runs=[0])
 
 
@@ -361,14 +372,14 @@ def test_wrong_training_is_named(options: dict[str, object], said: str) -> None:
 
 
 def test_wrong_models_and_blends_are_named() -> None:
-    with pytest.raises(dynid.DataError, match="an estimate or a robot"):
+    with expect_error(InvalidType, "model"):
         fit_residual("arm.urdf", made.recording(0))  # type: ignore[arg-type]
-    with pytest.raises(dynid.DataError, match="whole <= gone"):
+    with expect_error(InvalidValue, "whole"):
         dynid.residual.Blend(0.9, 0.5)
     puma = dynid.load_robot("puma560")
-    with pytest.raises(dynid.DataError, match="2 joints"):
+    with expect_error(Mismatch):
         fit_residual(puma, made.recording(0))
-    with pytest.raises(dynid.DataError, match=r"\(N, 2\)"):
+    with expect_error(InvalidShape):
         made.residual().predict([[0.0]], [[0.0]], [[0.0]])
 
 

@@ -13,7 +13,17 @@ import pytest
 
 import dynid
 from dynid.dynamics.kernels.compiler import kernel
-from dynid.errors import DataError, DynidError
+from dynid.errors import (
+    DamagedFile,
+    DataError,
+    DynidError,
+    InvalidShape,
+    InvalidValue,
+    MissingFile,
+    NotApplicable,
+    Unsupported,
+    WrongVersion,
+)
 from dynid.residual.blend import Blend
 from dynid.residual.exponential import decay
 from dynid.residual.layout import INTEGERS, NUMBERS
@@ -21,6 +31,7 @@ from dynid.residual.predictor import Predictor
 from dynid.residual.residual import Prediction
 from dynid.residual.tables import leading
 from tests.support.compare import difference
+from tests.support.errors import expect_error
 from tests.support.made_residuals import made_residual, motion
 from tests.support.random_robots import random_motion, random_robot, with_custom_terms
 
@@ -206,15 +217,15 @@ def test_what_fits_no_robot_is_refused() -> None:
     predictor = residual.predictor()
     x = np.zeros(2)
     for wrong in (np.zeros(3), 0.0, np.zeros((1, 2))):
-        with pytest.raises(DataError, match=r"must each be \(2,\)"):
+        with expect_error(InvalidShape):
             predictor(x, x, wrong)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"out must be \(2,\)"):
+    with expect_error(InvalidShape, "out"):
         predictor(x, x, x, np.zeros((3, 2)))
-    with pytest.raises(DataError, match="rank"):
+    with expect_error(InvalidValue, "rank"):
         residual.predictor(rank=0)
-    with pytest.raises(DataError, match="wave"):
+    with expect_error(Unsupported):
         replace(residual, robot=with_custom_terms(residual.robot)).predictor()
-    with pytest.raises(DataError, match="floating"):
+    with expect_error(NotApplicable):
         replace(residual, robot=residual.robot.with_base("floating")).predictor()
 
 
@@ -258,7 +269,7 @@ def test_files_that_are_no_predictors(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for text in (b"", b"not a file of arrays", whole[: len(whole) // 2]):
         path.write_bytes(text)
-        with pytest.raises(DataError, match=r"two\.npz"):
+        with expect_error(DamagedFile):
             Predictor.load(path)
     np.save(path.with_suffix(".npy"), np.zeros(3))
     np.savez(path, a=np.zeros(3))
@@ -266,9 +277,9 @@ def test_files_that_are_no_predictors(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="not a predictor"):
             Predictor.load(foreign)
     np.savez(path, **content | {"format": np.array("dynid predictor 0")})
-    with pytest.raises(DataError, match="version"):
+    with expect_error(WrongVersion):
         Predictor.load(path)
-    with pytest.raises(DataError, match="cannot read"):
+    with expect_error(MissingFile):
         Predictor.load(tmp_path / "missing.npz")
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("format.npy", b"no array")
@@ -283,17 +294,17 @@ def test_damaged_tables_are_seen(name: str, tmp_path: Path) -> None:
         if name == "coordinates" and damaged.shape == content[name].shape:
             continue
         np.savez(path, **content | {name: damaged})
-        with pytest.raises(DataError, match="damaged"):
+        with expect_error(DamagedFile):
             Predictor.load(path)
     if name in INTEGERS:
         np.savez(path, **content | {name: content[name] + 1000})
-        with pytest.raises(DataError, match="damaged"):
+        with expect_error(DamagedFile):
             Predictor.load(path)
 
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     predictor = made_residual(dynid.load_robot("twolink"), 30).predictor()
-    with pytest.raises(DynidError, match="missing"):
+    with expect_error(DynidError, code="not_writable"):
         predictor.save(tmp_path / "missing" / "two.npz")
 
 

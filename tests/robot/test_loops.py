@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid import DataError, ModelError
+from dynid import ModelError
 from dynid.dynamics import assemble
+from dynid.errors import Infeasible
 from dynid.robot import Frame, Loop
 from dynid.robot.dh import robot_from_rows
 from dynid.robot.parts import Joint, Link
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.robot.spatial import placement
+from tests.support.errors import expect_error
 from tests.support.linkages import leg, parallelogram
 
 Y = [0, 1, 0]
@@ -129,7 +131,7 @@ def test_locked_joint_of_a_loop():
     q, v, a = np.array([0.1, -0.1, 0.4]), np.array([1.0, -0.5, 2.0]), np.array([-1.0, 2.0, 0.5])
     whole = dynid.inverse_dynamics(robot, [0.3, *q], [0, *v], [0, *a])
     assert dynid.inverse_dynamics(locked, q, v, a) == pytest.approx(whole[1:], rel=1e-10)
-    with pytest.raises(ModelError, match="'elbow' is not an independent joint"):
+    with expect_error(ModelError, code="unknown_name"):
         robot.locked({"elbow": 0.0})
 
 
@@ -160,16 +162,14 @@ def test_transmission_over_the_independent_joints():
 
 
 def test_loop_that_cannot_close():
-    with pytest.raises(ModelError, match=r"'coupler_end' and 'rocker_end' cannot close: .* m or rad remain"):
+    with expect_error(ModelError, "posture", code="infeasible"):
         _linkage(coupler=2.0)
 
 
 def test_redundant_loop():
     robot = _linkage()
     twice = (*robot.loops, Loop("connect", robot.loops[0].second, robot.loops[0].first, name="again"))
-    with pytest.raises(
-        ModelError, match="loop 'again' between frames 'rocker_end' and 'coupler_end' adds no constraint"
-    ):
+    with expect_error(ModelError, "loops"):
         robot.with_loops(twice, posture=dict(zip(robot.tree.coordinates, robot.assembled, strict=True)))
 
 
@@ -180,7 +180,7 @@ def test_singular_assembled_posture():
         "first": {"link": "link2", "name": "p", "xyz": [0.4, 0, 0]},
         "second": {"link": "link3", "name": "s", "xyz": [0.2, 0, 0]},
     }
-    with pytest.raises(ModelError, match=r"is singular \(the loop between frames 'p' and 's'\)"):
+    with expect_error(ModelError, "posture"):
         robot_from_rows(flat, "origin", "flat", loop=[pin])
 
 
@@ -199,7 +199,7 @@ def test_no_joint_left():
         "first": {"link": "link1", "xyz": [0.2, 0, 0]},
         "second": {"link": "base", "xyz": [0, 0, -0.2]},
     }
-    with pytest.raises(ModelError, match="leave no joint free to move"):
+    with expect_error(ModelError):
         robot_from_rows(ROWS[:1], "origin", "x", loop=[fixed])
 
 
@@ -222,26 +222,26 @@ def test_wrong_loop(changes, words):
 def test_frame_on_a_link_that_does_not_exist():
     link = Link("base", np.zeros(10))
     robot = dynid.Robot("x", (link, Link("l", np.zeros(10))), (Joint("j", "revolute", 0, np.eye(4), np.array(Y)),))
-    with pytest.raises(ModelError, match="frame 'far' of a loop is on link 7"):
+    with expect_error(ModelError, "frame", code="unknown_name"):
         robot.with_loops(Loop("connect", Frame("near", 0, np.eye(4)), Frame("far", 7, np.eye(4))))
-    with pytest.raises(ModelError, match="no such link"):
+    with expect_error(ModelError, code="unknown_name"):
         robot_from_rows(
             ROWS, "origin", "x", loop=[{"kind": "connect", "first": {"link": "q"}, "second": {"link": "base"}}]
         )
-    with pytest.raises(ModelError, match="need loops"):
+    with expect_error(ModelError, code="missing_argument"):
         robot_from_rows(ROWS, "origin", "x", passive=["a"])
 
 
 def test_posture_beyond_the_linkage_names_the_sample_and_the_frames():
     robot = _linkage(coupler=0.25)
-    with pytest.raises(DataError, match=r"sample 2 \(a [\d.]+\).*'coupler_end' and 'rocker_end'"):
+    with expect_error(Infeasible):
         assemble(robot, [[-1.0], [-1.1], [3.0]])
 
 
 def test_singular_posture_in_a_recording_is_named():
     # Both cranks of the parallelogram lie along the ground: the constraints depend on each other.
     robot = parallelogram()
-    with pytest.raises(DataError, match=r"sample 1 .* singular posture of the loop between frames 'bar_end' and"):
+    with expect_error(Infeasible):
         dynid.regressor(robot, [[0.5], [0.0]], np.zeros((2, 1)), np.zeros((2, 1)))
 
 
@@ -254,7 +254,7 @@ def test_printed_digits_may_leave_a_planar_linkage_open(aside, closes):
         "second": {"link": "link3", "xyz": [0.3, 0, 0]},
     }
     if not closes:
-        with pytest.raises(ModelError, match=r"cannot close: 2e-05 m or rad remain"):
+        with expect_error(ModelError, "posture", code="infeasible"):
             _linkage(loop=[pin])
         return
     q = np.array([[-1.1], [-0.9], [-0.7]])

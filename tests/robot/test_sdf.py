@@ -10,7 +10,9 @@ import pytest
 
 import dynid
 import dynid.robot
+from dynid.errors import ModelError
 from tests.support.compare import difference
+from tests.support.errors import expect_error
 from tests.support.random_robots import random_motion
 
 INERTIAL = """<inertial><pose>0.1 0 0.2 0.3 0.1 -0.2</pose><mass>{}</mass>
@@ -234,7 +236,7 @@ def test_several_robots_in_one_world_are_refused(tmp_path: Path) -> None:
     ground = '<model name="ground"><static>true</static><link name="g"/></model>'
     one = f'<sdf version="1.7"><world name="w">{ground}{robot}</world></sdf>'
     assert dynid.load_robot(write(tmp_path, one)).coordinates == ("j",)
-    with pytest.raises(dynid.ModelError, match="several models with joints \\('m', 'm'\\)"):
+    with expect_error(ModelError, code="unsupported"):
         dynid.load_robot(write(tmp_path, one.replace(ground, robot)))
 
 
@@ -338,7 +340,7 @@ def test_loops_that_hold_a_joint_still_are_refused(tmp_path: Path) -> None:
     )
     heights = {"base": 0.0, "one": 0.1, "two": 0.4, "tip": 0.6}
     links = "".join(f'<link name="{name}"><pose>0 0 {z} 0 0 0</pose></link>' for name, z in heights.items())
-    with pytest.raises(dynid.ModelError, match="singular"):
+    with expect_error(ModelError, "posture"):
         dynid.load_robot(write(tmp_path, f'<sdf version="1.9"><model name="m">{links}{text}</model></sdf>'))
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import ModelError
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.spatial import placement, rpy_rotation
+from tests.support.errors import expect_error
 from tests.support.robot_files import Load
 
 BOX = '<box size="0.2 0.4 0.6"/>'
@@ -56,7 +58,7 @@ def test_a_given_inertia_stays(load: Load) -> None:
     """Shapes count only for links without an inertial element."""
     inertial = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     assert load(urdf(BOX, inertial=inertial), ".urdf").links[1].inertia[0] == 2
-    with pytest.raises(dynid.ModelError, match="no link without inertia"):
+    with expect_error(ModelError, "inertia_from", code="missing_data"):
         load(urdf(BOX, inertial=inertial), ".urdf", inertia_from="collision")
 
 

@@ -9,10 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
+from dynid.errors import Mismatch
 from dynid.excitation.fourier import random_fourier
 from dynid.signals.fingerprint import Fingerprint, fingerprint
 from dynid.signals.repetition import repeated_share
 from dynid.signals.settings import Motion, prepare
+from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]
 SIGNALS = dynid.Signals()
@@ -103,5 +105,5 @@ def test_long_recordings_are_sampled_less_often() -> None:
 
 
 def test_robots_of_different_size_are_refused() -> None:
-    with pytest.raises(dynid.DataError, match="different numbers of joints"):
+    with expect_error(Mismatch):
         repeated_share(fingerprint(cleaned(run(1, joints=2))), cleaned(run(1, joints=3)))

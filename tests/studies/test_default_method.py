@@ -16,6 +16,7 @@ from studies.reproduce import between_runs, intervals, refusals, regret
 from studies.reproduce.analytic_plants import MOTIONS, PRIORS, moved, prior_of, recorded, tree, with_typical_drives
 from studies.reproduce.registry import find_study
 from studies.reproduce.study import finished_rows
+from tests.support.errors import expect_error
 
 BRANCHED = ((0, 1, 1, 3), "rprr")
 
@@ -174,5 +175,5 @@ def test_the_studies_are_registered(name: str) -> None:
 
 
 def test_an_unknown_half_is_refused() -> None:
-    with pytest.raises(DataError, match="half"):
+    with expect_error(DataError):
         next(find_study("regret").figures(full=False, half="worse", folder=None))

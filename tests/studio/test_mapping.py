@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.errors import DataError
+from dynid.errors import DataError, Mismatch
 from dynid.recording.log_format import LogFormat
 from dynid.recording.table import Table
 from dynid.robot.model import Robot
 from dynid.studio.mapping import Assignment, LogMapping, column_numbers, listed_numbers, units_of
 from dynid.studio.opened_log import held_joints, open_log, signal_of_file
 from dynid.studio.previews import previews, sparkline
+from tests.support.errors import expect_error
 
 JOINTS = ("a", "b", "c")
 
@@ -143,7 +144,7 @@ def test_names_are_guessed_and_joints_that_no_column_names_are_locked(robot: Rob
     assert tuple(opened.mapping.locked) == robot.coordinates[4:] and opened.guess == ""
     assert opened.robot.coordinates == named == opened.recording.joints
     assert opened.mapping.assigned[6] == Assignment("torque", named[0])
-    with pytest.raises(DataError, match="the file of torque: its columns cannot be v"):
+    with expect_error(Mismatch, "columns"):
         opened.mapping.assign([6], "v")
 
 

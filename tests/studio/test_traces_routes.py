@@ -17,6 +17,7 @@ from fastapi import FastAPI
 
 import dynid
 from dynid.cli.demo import synthetic_recording
+from dynid.errors import MissingArgument, MissingFile
 from dynid.recording.recording import Recording, Run
 from dynid.studio.guard import Guard
 from dynid.studio.session import Session
@@ -25,6 +26,7 @@ from dynid.studio.traces_marks import marks_of, whole_run_findings
 from dynid.studio.traces_routes import add_routes
 from dynid.studio.traces_source import LoggedRun, TraceSource, values_at
 from dynid.studio.workspace import Workspace
+from tests.support.errors import expect_error
 from tests.support.gantry import gantry
 
 HOST, TOKEN = "127.0.0.1:8123", "right-token"
@@ -157,10 +159,10 @@ def test_bad_requests_are_told_in_a_sentence(client: Client, name: str, more: di
 def test_without_robot_or_estimate_there_is_a_reason(tmp_path: Path, session: Session) -> None:
     session.recording("run.csv").to_csv(tmp_path / "run.csv")
     other = Session(Workspace(tmp_path))
-    with pytest.raises(dynid.DataError, match="choose a robot"):
+    with expect_error(MissingArgument):
         TraceSource(other).run("run.csv")
     other.choose("twolink")
-    with pytest.raises(dynid.DataError, match="no file 'estimate"):
+    with expect_error(MissingFile, "name"):
         TraceSource(other).prediction("run.csv")
     session.choose("tx40")
     with pytest.raises(dynid.DataError):

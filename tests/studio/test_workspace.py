@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dynid.errors import DataError
+from dynid.errors import DataError, InvalidValue, MissingArgument, MissingData, MissingFile, NotApplicable, TooLarge
 from dynid.studio import workspace as module
 from dynid.studio.runs import LogRuns
 from dynid.studio.session import Session
 from dynid.studio.workspace import Workspace
+from tests.support.errors import expect_error
 
 
 @pytest.mark.parametrize(
@@ -43,9 +44,9 @@ def test_a_link_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
     inside.mkdir()
     secret.write_text("secret")
     (inside / "link.csv").symlink_to(secret)
-    with pytest.raises(DataError, match="leads out"):
+    with expect_error(InvalidValue, "name"):
         Workspace(inside).existing("link.csv")
-    with pytest.raises(DataError, match="leads out"):
+    with expect_error(InvalidValue, "name"):
         Workspace(inside).write("link.csv", b"x")
     assert secret.read_text() == "secret"
 
@@ -53,9 +54,9 @@ def test_a_link_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
 def test_uploads_are_bounded_and_replace_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Workspace(tmp_path)
     monkeypatch.setattr(module, "UPLOAD_LIMIT", 2**20)
-    with pytest.raises(DataError, match="may have 1"):
+    with expect_error(TooLarge):
         place.write("big.csv", b"x" * (2**20 + 1))
-    with pytest.raises(DataError, match="empty"):
+    with expect_error(MissingData):
         place.write("empty.csv", b"")
     place.write("run.csv", b"one")
     place.write("run.csv", b"two")
@@ -82,7 +83,7 @@ def test_uploads_at_once_do_not_meet(tmp_path: Path) -> None:
     async def story() -> None:
         first = asyncio.create_task(place.keep("run.csv", 5, slowly))
         await started.wait()
-        with pytest.raises(DataError, match="being uploaded from another page"):
+        with expect_error(NotApplicable, "name"):
             await place.keep("run.csv", 5, at_once)
         assert place.taken("run.csv") and place.free_name("run.csv") == "run-2.csv"
         await place.keep(place.free_name("run.csv"), 5, at_once)
@@ -119,7 +120,7 @@ def test_only_files_of_the_workspace_reach_commands(tmp_path: Path) -> None:
         with pytest.raises(DataError):
             asyncio.run(session.check())
         session.project.put("runs", {})
-    with pytest.raises(DataError, match="choose a recording"):
+    with expect_error(MissingArgument):
         asyncio.run(session.check())
     with pytest.raises(DataError):
         asyncio.run(session.identify(name="../out"))
@@ -135,7 +136,7 @@ def test_a_robot_of_the_command_line_is_copied(tmp_path: Path) -> None:
     session = Session(Workspace(tmp_path / "work"))
     assert session.adopt(tmp_path / "arm.urdf").n == 2
     assert session.choices()[0] == "arm.urdf" and "dynid.toml" not in session.choices()
-    with pytest.raises(DataError, match="no robot file"):
+    with expect_error(MissingFile, "source"):
         session.adopt("nowhere.urdf")
 
 

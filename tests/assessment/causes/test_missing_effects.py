@@ -12,7 +12,8 @@ import pytest
 import dynid
 from dynid.assessment.causes.missing import MissingEffects, missing_effects
 from dynid.cli.demo import synthetic_recording
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, Mismatch, MissingData, TooFew
+from tests.support.errors import expect_error
 from tests.support.synthetic import arm, motion
 
 SIGNALS = dynid.Signals(cutoff=None, derivative="fourier", trim=0.0, decimate=(5,))
@@ -165,11 +166,11 @@ def test_bad_input_is_named() -> None:
     recording = recorded(robot)
     estimate = dynid.identify(robot, recording, "wls", signals=SIGNALS)
     run = recording.runs[0]
-    with pytest.raises(DataError, match="has 2 joints"):
+    with expect_error(Mismatch):
         missing_effects(estimate, dynid.Recording(("a", "b"), (dynid.Run(run.t, run.q[:, :2]),)))
-    with pytest.raises(DataError, match="has no torques"):
+    with expect_error(MissingData):
         missing_effects(estimate, dynid.Recording(recording.joints, (dynid.Run(run.t, run.q),)))
-    with pytest.raises(DataError, match="level and least_share"):
+    with expect_error(InvalidValue, "level"):
         missing_effects(estimate, recording, level=2.0)
-    with pytest.raises(DataError, match="too few independent rows"):
+    with expect_error(TooFew):
         missing_effects(estimate, recording, rows=5)

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dynid
-from dynid import DataError, Recording, Run
+from dynid import Recording, Run
+from dynid.errors import Mismatch
 from tests.support.check_data import recorded, serious
+from tests.support.errors import expect_error
 from tests.support.random_robots import random_robot
 from tests.support.synthetic import arm
 
@@ -56,7 +58,7 @@ def test_runs_of_one_recording_are_told_apart() -> None:
 
 def test_wrong_number_of_joints_is_refused() -> None:
     """The only thing that raises."""
-    with pytest.raises(DataError, match="3 joints, robot 'twolink' has 2"):
+    with expect_error(Mismatch):
         dynid.check(dynid.load_robot("twolink"), recorded(arm()))
 
 

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 import dynid
 from dynid.assessment.model.horizon import Comparison
 from dynid.assessment.model.horizon_starts import track_of
+from dynid.errors import InvalidValue
 from dynid.excitation.fourier import random_fourier
 from dynid.identification.estimate import Estimate
 from dynid.robot.parts import Joint, Link
 from dynid.signals.settings import Signals, prepare
 from dynid.simulation.replay import Ending
+from tests.support.errors import expect_error
 from tests.support.gantry import gantry
 from tests.support.humanoids import dance, humanoid
 from tests.support.linkages import stuck
@@ -219,7 +221,7 @@ def test_settings_are_checked(smooth: tuple[dynid.Robot, dynid.Recording]) -> No
     robot, recording = smooth
     estimate = estimate_of(robot, recording, robot.parameters, EXACT)
     for wrong in ({"horizons": ()}, {"horizons": (0.0,)}, {"interval": 0.0}, {"max_starts": 0}):
-        with pytest.raises(dynid.DataError, match="positive"):
+        with expect_error(InvalidValue, "horizons"):
             dynid.assessment.simulation_error(estimate, recording, **wrong)  # type: ignore[arg-type]
     few = dynid.assessment.simulation_error(estimate, recording, signals=EXACT, max_starts=6)
     assert max(few.starts) <= 6

@@ -1,0 +1,24 @@
+"""What an error is about, whatever its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from dynid.errors import DynidError
+
+__all__ = ["expect_error"]
+
+
+@contextmanager
+def expect_error(
+    kind: type[DynidError], argument: str = "", *, code: str = ""
+) -> Iterator[pytest.ExceptionInfo[DynidError]]:
+    """Expect an error of exactly this class, about this argument, with this code; by default that of the class."""
+    with pytest.raises(kind) as info:
+        yield info
+    error = info.value
+    assert (type(error), error.argument, error.code) == (kind, argument, code or kind.usual_code), str(error)
+    assert str(error).isprintable() and len(str(error)) > len("it is wrong")
