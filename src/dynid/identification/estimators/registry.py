@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from dynid.errors import ConflictingArguments, InvalidType, NotApplicable, UnknownName, did_you_mean, one_of
+from dynid.errors import ConflictingArguments, InvalidType, NotApplicable, UnknownName, did_you_mean, named, one_of
 from dynid.identification.estimators.method import MODULES, PLUGINS, Method, method_names
 from dynid.identification.estimators.options import MethodOptions, options_from
 
@@ -57,7 +57,7 @@ def find_method(name: str) -> Method:
     found = own_methods().get(name) or PLUGINS.find(name)
     if found is None:
         known = method_names()
-        raise UnknownName(f"method '{name}' is unknown: use {', '.join(known)}{did_you_mean(name, known)}", "code")
+        raise UnknownName(f"{named('method')} '{name}' is unknown: use {', '.join(known)}{did_you_mean(name, known)}")
     return found
 
 
