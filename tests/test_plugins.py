@@ -112,6 +112,12 @@ def test_logs_of_another_package_are_read_and_identified_from(tmp_path: Path) ->
         ("broken = dynid_broken:METHOD", "METHOD = 3", "is a int, not a Method"),
         (
             "broken = dynid_broken:METHOD",
+            "from dynid.identification import Method, OlsOptions\n"
+            "METHOD = Method(name='broken', sentence='', options=OlsOptions, function=len, takes='rows')",
+            "cannot be loaded: ValueError: a method takes observation, experiment or recording, not 'rows'",
+        ),
+        (
+            "broken = dynid_broken:METHOD",
             "from dynid.identification.estimators.least_squares import OLS as METHOD",
             "calls itself 'ols'",
         ),

@@ -140,7 +140,8 @@ def methods_help() -> str:
     }
     said = [f"{r['name']}: {r['sentence'][0].lower()}{r['sentence'][1:-1]}" for r in chosen]
     said += [f"{one_of(r['name'] for r in kind)}{words}" for words, kind in kinds.items()]
-    said += [f"of other packages {one_of(PLUGINS.packages())}"] if PLUGINS.packages() else []
+    others = [name for name in PLUGINS.packages() if name not in described()]
+    said += [f"of other packages {one_of(others)}"] if others else []
     return f"{'; '.join(said)}. [auto]"
 
 

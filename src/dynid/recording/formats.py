@@ -89,8 +89,8 @@ def reader_of(path: Path) -> Reader:
         return found
     ending = kind_of(path)
     # Those of other packages are loaded where they may be needed.
-    for known in (own_readers, readers):
-        for reader in known().values():
+    for group in (own_readers, readers):
+        for reader in group().values():
             if ending in reader.endings:
                 if path.suffix.lower() in PACKED and not reader.compressed:
                     raise WrongFormat(f"{reader.title} are not read compressed, unpack it first", where=path.name)

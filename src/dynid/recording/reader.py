@@ -52,5 +52,10 @@ class Reader:
     compressed: bool = False
     extra: str = ""
 
+    def __post_init__(self) -> None:
+        wrong = [ending for ending in self.endings if not ending.startswith(".") or ending != ending.lower()]
+        if wrong or not (self.endings or self.marks):
+            raise ValueError(f"a format has endings such as '.csv' in lower case, or marks of its folders; got {wrong}")
+
 
 PLUGINS = Plugins("dynid.readers", Reader, "reader")

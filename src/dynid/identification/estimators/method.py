@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from dynid.errors import one_of
 from dynid.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ MODULES = (
     "dynid.identification.estimators.maximum_likelihood",
     "dynid.identification.estimators.kalman",
 )
+
+Takes = Literal["observation", "experiment", "recording"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,7 +82,7 @@ class Method:
     sentence: str
     options: type[MethodOptions]
     function: Callable[..., Any] = field(repr=False)
-    takes: Literal["observation", "experiment", "recording"] = "observation"
+    takes: Takes = "observation"
     needs_runs: bool = False
     reads_again: bool = False
     robust: bool = False
@@ -91,6 +94,12 @@ class Method:
     feedback_free: bool = False
     fits_torques: bool = True
     alternating: bool = False
+
+    def __post_init__(self) -> None:
+        if self.takes not in get_args(Takes):
+            raise ValueError(f"a method takes {one_of(get_args(Takes))}, not {self.takes!r}")
+        if not is_dataclass(self.options):
+            raise TypeError(f"the options of a method are a dataclass, got {self.options!r}")
 
     @property
     def simulates(self) -> bool:
