@@ -78,7 +78,9 @@ def read_in_child(
     for level, message in result["log"]:
         logger.log(level, "%s", message)
     if "error" in result:
-        raise error(result["error"])
+        name, text, about = result["error"]
+        kind = getattr(errors, name, error)
+        raise (kind if issubclass(kind, error) else error)(text, **about)
     return result["value"]
 
 
@@ -145,12 +147,13 @@ def _result(read: Callable[[Path, Path, Any], Any], path: Path, folder: Path, ar
     try:
         return {"value": read(path, folder, argument)}
     except DynidError as error:
-        return {"error": str(error)}
+        about = {"argument": error.argument, "code": error.code}
+        return {"error": [type(error).__name__, error.sentence.text, about]}
     except MemoryError:
         raise SystemExit("out of memory limit") from None
     except BaseException as error:  # libraries raise errors of many types on damaged files, panics of Rust among them
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return {"error": f"{path.name} is damaged: {lines[0]:.120}"}
+        return {"error": ["DamagedFile", f"{path.name} is damaged: {lines[0]:.120}", {}]}
 
 
 def main() -> None:

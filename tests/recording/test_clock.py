@@ -117,5 +117,5 @@ def test_a_clock_or_a_rate_is_needed(tmp_path: Path) -> None:
         dynid.load_recording(file, ROBOT, time=None, rate=-5)
     with refused("units is given for t, but the times come from rate="):
         dynid.load_recording(file, ROBOT, time=None, rate=5, units={"t": "ms"})
-    with refused("run.csv: time='1:4' selects 3 columns, not one"):
+    with refused('run.csv: time="1:4" selects 3 columns, not one'):
         dynid.load_recording(file, ROBOT, time="1:4")

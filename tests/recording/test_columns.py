@@ -87,7 +87,7 @@ def test_names_not_numbers_decide_where_there_are_names(tmp_path: Path) -> None:
     # Zero-based names in the file against one-based names of the robot: an error, not a guess.
     rows = np.column_stack([RUN.t, RUN.q])
     file = write(tmp_path / "run.csv", text(rows, ["t", "joint_0_pos", "joint_1_pos", "joint_2_pos"]))
-    with refused("run.csv: q has no column for joint 'joint_3'", "joint_0_pos", "lock='"):
+    with refused("run.csv: q has no column for joint 'joint_3'", "joint_0_pos", 'lock="'):
         dynid.load_recording(file, NUMBERED)
     given = dynid.load_recording(file, NUMBERED, joints=["joint_0", "joint_1", "joint_2"])
     assert same(given.runs[0], RUN, "q") and given.joints == NUMBERED.coordinates

@@ -192,9 +192,9 @@ def test_more_motors_than_joints(tmp_path: Path) -> None:
 def test_units_in_names_must_be_given(tmp_path: Path) -> None:
     """A column named in degrees is not read as radians: the unit is given, also against the name."""
     file = write(tmp_path / "run.csv", text(table(RUN, "q", "v"), names("pos_deg_", "vel_deg_s_")))
-    with refused("run.csv: column 'pos_deg_1' is named in deg: give units={'q': 'deg'}"):
+    with refused('run.csv: column \'pos_deg_1\' is named in deg: give units={"q": "deg"}'):
         dynid.load_recording(file, ROBOT)
-    with refused("run.csv: column 'vel_deg_s_1' is named in deg/s: give units={'v': 'deg/s'}"):
+    with refused('run.csv: column \'vel_deg_s_1\' is named in deg/s: give units={"v": "deg/s"}'):
         dynid.load_recording(file, ROBOT, units={"q": "deg"})
     run = dynid.load_recording(file, ROBOT, units={"q": "deg", "v": "rad/s"}).runs[0]
     np.testing.assert_allclose(run.q, RUN.q * DEG, rtol=1e-15)

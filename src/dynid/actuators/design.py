@@ -357,9 +357,9 @@ def _positive(given: ArrayLike, robot: Robot, name: str) -> Array:
     """One positive number per joint; an infinite one where there is no limit."""
     values = np.asarray(given, dtype=float)
     if values.shape not in ((), (1,), (robot.n,)):
-        raise InvalidShape(f"{name} has one number or {robot.n}, got {values.size}", name)
+        raise InvalidShape(f"{named(name)} has one number or {robot.n}, got {values.size}")
     if not np.all(values > 0) or (name == "amplitude" and not np.isfinite(values).all()):
-        raise InvalidValue(f"{name} must be positive, got {values.min():g}", name)
+        raise InvalidValue(f"{named(name)} must be positive, got {values.min():g}")
     return np.broadcast_to(values, (robot.n,))
 
 

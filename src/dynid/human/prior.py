@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import Duplicate, InvalidValue, MissingArgument, MissingData, NotApplicable, UnknownName
+from dynid.errors import Duplicate, InvalidValue, MissingArgument, MissingData, NotApplicable, UnknownName, named
 from dynid.human.landmarks import SIDES, Body, measured_body
 from dynid.human.segments import cut, place_segment
 from dynid.human.table import CENTRAL, PAIRED, TRUNK, AnthropometricTable, anthropometric_table
@@ -250,4 +250,4 @@ def check_height(height: float) -> None:
 def _between(what: str, value: float, least: float, most: float, unit: str) -> None:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and least <= value <= most):
-        raise InvalidValue(f"{what} must lie between {least:g} and {most:g} {unit}, got {value!r:.60}")
+        raise InvalidValue(f"{named(what)} must lie between {least:g} and {most:g} {unit}, got {value!r:.60}")

@@ -221,7 +221,7 @@ def check_folded(robot: Robot, method: Method, options: MethodOptions, device: s
         raise NotApplicable(
             f"method '{method.name}' simulates or filters; {keyword('device')} is for methods that fit measured torques"
         )
-    check_factors_suffice(method, options, "which device= does not make")
+    check_factors_suffice(method, options, f"which {keyword('device')} does not make")
     check_device(robot, device, client)
 
 

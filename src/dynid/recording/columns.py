@@ -19,7 +19,6 @@ from dynid.errors import (
     MissingJoints,
     UnknownName,
     keyword,
-    named,
 )
 from dynid.recording.names import Group, groups, is_time, joint_first, tokens
 from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, WIDTH, column_names
@@ -172,7 +171,7 @@ def resolve_time(table: Table, time: str | int) -> str:
     """The column of the clock that the caller names."""
     columns = _some(table, "t", time)
     if len(columns) != 1:
-        raise InvalidValue(f"{named('time')} '{time}' selects {len(columns)} columns, not one", where=table.file)
+        raise InvalidValue(f"{keyword('time', time)} selects {len(columns)} columns, not one", where=table.file)
     return columns[0]
 
 

@@ -119,7 +119,7 @@ class LogFormat(BaseModel):
             return None
         rate = plain_float(value)
         if rate is None or not 0 < rate < np.inf:
-            raise ValueError(f"rate must be positive, got {value!r:.60}")
+            raise ValueError(f"{named('rate')} must be positive, got {value!r:.60}")
         return rate
 
     @field_validator("columns", mode="before")
@@ -175,7 +175,7 @@ class LogFormat(BaseModel):
     def _check_joints(cls, value: Any) -> Any:
         if value is None:
             return None
-        wrong = f"{named('joints')} must list names or indices, got {value!r:.60}"
+        wrong = f"{keyword('joints')} must list names or indices, got {value!r:.60}"
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise ValueError(wrong)
         joints = tuple(int(x) if isinstance(x, np.integer) else x for x in value)
