@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from dynid.dynamics.kernels.equations import Linkage
     from dynid.dynamics.tree import DriveArrays
 
-__all__ = ["Assembly", "assemble", "assembly_where_closed", "linkage", "projected", "reachable_postures"]
+__all__ = [
+    "Assembly",
+    "assemble",
+    "assembly_where_closed",
+    "linkage",
+    "of_given_shape",
+    "projected",
+    "reachable_postures",
+]
 
 Array = NDArray[np.float64]
 
@@ -155,6 +163,11 @@ def projected(assembly: Assembly, rows: Array) -> Array:
     out = np.empty((len(rows), len(robot.channels), flat.shape[2]))
     run(kernels.project, len(rows), (closure, len(robot.channels) - robot.n, assembly.slopes, flat), (out,))
     return out.reshape(len(rows), len(robot.channels), *rows.shape[2:])
+
+
+def of_given_shape(q: ArrayLike, rows: Array) -> Array:
+    """Rows (N, ...), without the first axis where q is a single configuration."""
+    return rows[0] if np.ndim(q) == 1 else rows
 
 
 def linkage(robot: Robot, drives: DriveArrays) -> Linkage:
