@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.robot import Robot
+from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from tests.support.random_robots import random_robot
 

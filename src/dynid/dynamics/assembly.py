@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import as_batch, first_use, for_kernel, run
 from dynid.dynamics.tree import Tree, compile_robot
 from dynid.errors import DataError
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import LoopKind, gap_limit
+from dynid.robot.constraints import JointEquality, LoopKind
+from dynid.robot.loops import gap_limit
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame
 

@@ -6,8 +6,8 @@ derivative in a. A single sample may be given without the first axis; the result
 
 Torques are in N m for revolute joints and in N for prismatic joints. The channels are those of `Robot.channels`: with a
 floating or instrumented base, six rows of the base wrench come first (N and N m). Of a robot with closed loops, q, v, a
-and the torques are those of the independent joints: the dynamics of the tree on the assembled motion, projected on them.
-With N = d(tree)/d(coordinates): torque = N' torque_tree, M = N' M_tree N, and the tree accelerates by N a + (dN/dt) v.
+and the torques are those of the independent joints: the dynamics of the tree on the assembled motion, projected. With
+N = d(tree)/d(coordinates): torque = N' torque_tree, M = N' M_tree N, and the tree accelerates by N a + (dN/dt) v.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError
 from dynid.recording.recording import Recording, Run
 from dynid.recording.wrench import WrenchSensor
-from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.robot.mechanism import WRENCH_CHANNELS
+from dynid.robot.model import Robot
 from dynid.signals.settings import Motion
 
 __all__ = ["check_run", "default_channels", "measured", "state", "wrench_at_base"]

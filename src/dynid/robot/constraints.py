@@ -1,9 +1,10 @@
-"""Equalities between joint positions: sums over joints, and polynomials of such sums."""
+"""Constraints of closed kinematic loops: between two frames of a tree, or between joint positions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -12,10 +13,75 @@ from numpy.typing import NDArray
 from dynid.errors import ModelError
 from dynid.robot.parts import Frame, checked
 
-__all__ = ["JointEquality"]
+__all__ = ["Constraint", "JointEquality", "Loop", "LoopKind"]
 
 Array = NDArray[np.float64]
 _ROUNDING = 1e-9  # of the largest weight: what is left of weights that cancel
+
+
+class LoopKind(StrEnum):
+    """What a loop keeps equal between its two frames."""
+
+    CONNECT = "connect"  # the origins coincide: 3 rows
+    WELD = "weld"  # the frames coincide: 6 rows
+    ROD = "rod"  # the origins keep their distance: 1 row
+
+
+_ROWS = {LoopKind.CONNECT: 3, LoopKind.WELD: 6, LoopKind.ROD: 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A constraint that closes a kinematic loop.
+
+    Attributes
+    ----------
+    kind : LoopKind or str
+        "connect": the origins of the two frames coincide (a ball joint, or the pin of a planar linkage). "weld": the
+        frames coincide. "rod": the origins keep the distance `length` (a massless rod between two ball joints).
+    first, second : Frame
+        The two frames, each with the index of its link in `Robot.links` and its placement on that link.
+    length : float
+        Length of a rod (m); 0 otherwise.
+    name : str
+        Name for messages; the names of the two frames if empty.
+
+    Raises
+    ------
+    ModelError
+        For an unknown kind, two frames on one link, or a length that does not belong to the kind.
+    """
+
+    kind: LoopKind
+    first: Frame
+    second: Frame
+    length: float = 0.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "kind", LoopKind(self.kind))
+        except ValueError:
+            raise ModelError(f"loop of kind '{self.kind}' is unknown: use {', '.join(LoopKind)}") from None
+        object.__setattr__(self, "length", float(checked(self.length, (), f"{self}: length")))
+        if self.first.link == self.second.link:
+            raise ModelError(f"{self} has both frames on one link")
+        if (self.kind == LoopKind.ROD) != (self.length > 0):
+            raise ModelError(f"{self}: a rod needs a length above zero, and nothing else has one")
+
+    @property
+    def rows(self) -> int:
+        """Number of scalar constraints."""
+        return _ROWS[self.kind]
+
+    @property
+    def frames(self) -> tuple[Frame, Frame]:
+        """The two frames."""
+        return self.first, self.second
+
+    def __str__(self) -> str:
+        name = f"loop '{self.name}'" if self.name else "the loop"
+        return f"{name} between frames '{self.first.name}' and '{self.second.name}'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,3 +201,6 @@ def _substituted(
             out[other] = out.get(other, 0.0) + weight * ratio
     scale = max(map(abs, weights.values()), default=1.0)
     return {name: w for name, w in out.items() if abs(w) > _ROUNDING * scale}, constant
+
+
+Constraint = Loop | JointEquality
