@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.actuators import ActuatorLaw, identify_actuators
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 
 Array = NDArray[np.float64]
 

@@ -35,7 +35,7 @@ from .parameters.base import base_parameters as base_parameters
 from .recording.load import load_recording as load_recording
 from .recording.log_format import LogFormat as LogFormat
 from .recording.recording import Recording as Recording
-from .recording.recording import Run as Run
+from .recording.run import Run as Run
 from .residual.fit import fit_residual as fit_residual
 from .robot.load import builtin_robots as builtin_robots
 from .robot.load import load_robot as load_robot

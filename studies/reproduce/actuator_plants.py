@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.actuators import ActuatorLaw
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 
 Array = NDArray[np.float64]
 

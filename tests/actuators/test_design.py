@@ -15,7 +15,8 @@ from dynid.actuators import ActuatorLaw, design_chirps, identify_actuators, pred
 from dynid.actuators.prediction import predict, resting
 from dynid.errors import DataError
 from dynid.progress import Progress
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from studies.reproduce.actuator_plants import given_robot, legs, logged, recording, truth
 from tests.actuators.test_posterior import NOISE, chirp, law, measured, robot
 

@@ -23,7 +23,8 @@ from dynid.actuators.following import check_followed
 from dynid.actuators.logs import read_logs
 from dynid.assessment.verdict.actuators import assess_actuators
 from dynid.errors import DataError
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 
 Array = NDArray[np.float64]
 

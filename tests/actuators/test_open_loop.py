@@ -14,7 +14,8 @@ from dynid.actuators import ActuatorEstimate, ActuatorLaw, draw_actuators, ident
 from dynid.errors import DataError
 from dynid.feasibility.sets import feasible_set
 from dynid.parameters.base import base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,8 @@ from dynid.actuators import (
     rollout,
 )
 from dynid.errors import DataError
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 
 Array = NDArray[np.float64]
 

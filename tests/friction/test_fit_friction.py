@@ -11,7 +11,8 @@ import pytest
 import dynid
 from dynid.errors import DataError, ModelError
 from dynid.friction.pieces import REFERENCE_TEMPERATURE
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from tests.support.friction_truth import EXACT, LOADED, STRIBECK, arm, record
 
 ROBOT = arm()

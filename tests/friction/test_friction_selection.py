@@ -13,7 +13,8 @@ import pytest
 import dynid
 from dynid.errors import DataError
 from dynid.friction import BUILT_IN_MODELS, FrictionSelection, select_friction
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from tests.support.friction_truth import EXACT, LOADED, STRIBECK, arm, record
 
 ROBOT = arm()

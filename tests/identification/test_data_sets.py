@@ -15,7 +15,8 @@ import dynid
 from dynid.assessment.verdict.assess import evidence_of
 from dynid.assessment.verdict.error_checks import check_unseen
 from dynid.identification import data_sets
-from dynid.identification.observation import observe, time_parts
+from dynid.identification.observation import time_parts
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import cross_validate
 from dynid.progress import Progress

@@ -10,7 +10,7 @@ import dynid
 import dynid.robot
 from dynid import Robot
 from dynid.identification.known import essential_parameters
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.parameters import BaseModel
 from tests.support.compare import difference
 from tests.support.random_robots import displaced, random_motion, random_robot, with_custom_terms

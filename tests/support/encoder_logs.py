@@ -8,7 +8,8 @@ import numpy as np
 
 import dynid
 from dynid.actuators import ActuatorLaw, Commands, Segments, rollout
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 
 __all__ = ["encoder_log"]
 

@@ -21,7 +21,7 @@ from dynid.errors import DataError
 from dynid.files import write_text
 from dynid.markup import HtmlFrame
 from dynid.progress import Progress, ProgressCallback
-from dynid.recording.recording import column_names
+from dynid.recording.run import column_names
 from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
 

@@ -19,7 +19,8 @@ from dynid.calibration.loaded import (
 )
 from dynid.calibration.payload import Payload
 from dynid.errors import DataError, DynidError
-from dynid.identification.observation import Observation, observe, time_parts
+from dynid.identification.observation import Observation, time_parts
+from dynid.identification.observing import observe
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording

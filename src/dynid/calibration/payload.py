@@ -23,10 +23,12 @@ from dynid.calibration.loaded import (
 from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, observe, time_parts
+from dynid.identification.observation import Observation, time_parts
+from dynid.identification.observing import observe
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_to_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked

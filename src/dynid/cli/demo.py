@@ -17,7 +17,8 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import Validation
 from dynid.parameters.base import base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.report.document import write as write_report
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot

@@ -13,7 +13,7 @@ from dynid.mocap.resample import resample
 from dynid.recording import arrays, tables
 from dynid.recording.columns import guess_time
 from dynid.recording.files import kind_of, stem_of
-from dynid.recording.recording import PARTS, Run
+from dynid.recording.run import PARTS, Run
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
 

@@ -36,7 +36,7 @@ from .experiment import Paired as Paired
 from .known import Essential as Essential
 from .known import essential_parameters as essential_parameters
 from .observation import Observation as Observation
-from .observation import observe as observe
+from .observing import observe as observe
 from .other_solvers import feasible_problem as feasible_problem
 from .pipeline import estimate_closed_loop as estimate_closed_loop
 from .pipeline import estimate_from as estimate_from

@@ -16,7 +16,8 @@ from dynid.dynamics.assembly import assemble
 from dynid.dynamics.frames import base_placement, joint_twists, link_of_frame, placement_in_base
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.mechanism import WRENCH_CHANNELS
 from dynid.robot.model import Robot

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Robot"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Robot(Mechanism):
     """A kinematic tree with its drives, gravity and base. Immutable: methods `with_...` return a changed copy.
 

@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError, did_you_mean
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.signals.clock import fit_clock
 from dynid.signals.filters import DERIVATIVES, average_periods, derivative, lowpass, median

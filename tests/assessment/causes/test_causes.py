@@ -19,7 +19,7 @@ from dynid.assessment.causes.ripple import ripple_orders
 from dynid.assessment.verdict.cause_checks import _fails
 from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import DataError
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.signals.settings import Motion
 from studies.reproduce.verdict_logs import slipping_springs
 from tests.support.check_data import recorded

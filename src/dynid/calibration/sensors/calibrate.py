@@ -27,7 +27,8 @@ from dynid.errors import DataError
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import check_run, default_channels
-from dynid.identification.observation import Observation, fold, no_rows, observe
+from dynid.identification.observation import Observation, fold, no_rows
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, estimate_of
 from dynid.parameters.base import BaseParameters, base_parameters, choose_channels
 from dynid.recording.recording import Recording

@@ -48,7 +48,8 @@ from dynid.errors import DataError, ModelError
 from dynid.identification.loads import no_torques
 from dynid.identification.row_stream import Segment, segments, touched_columns
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.drives import DriveTerm, TermKind, parse_friction
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative

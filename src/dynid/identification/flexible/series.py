@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.identification.flexible.rows import FlexibleModel, TwoSided, link_encoders, padded_segments, two_sided
 from dynid.identification.jackknife import block_jackknife
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
 from dynid.signals.settings import Signals, prepare

@@ -16,7 +16,8 @@ from dynid.identification.flexible.rows import FlexibleRows, SpringMotion, TwoSi
 from dynid.identification.loads import no_torques
 from dynid.identification.validation import Validation, validation_of
 from dynid.markup import HtmlFrame
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion, Signals, uniform
 

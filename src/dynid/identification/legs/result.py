@@ -22,7 +22,8 @@ from dynid.identification.legs.contacts import Contact, shows, total_mass_row
 from dynid.identification.legs.fold import sample_rows
 from dynid.identification.legs.runs import LegBase, in_mode, longest_stretch, prepare_legs, used_modes
 from dynid.markup import HtmlFrame, html_table
-from dynid.recording.recording import PARTS, Recording
+from dynid.recording.recording import Recording
+from dynid.recording.run import PARTS
 from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
 

@@ -25,7 +25,8 @@ from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.errors import DataError
 from dynid.identification.legs.contacts import Contact, contact_jacobian
 from dynid.recording.base_motion import BaseMotion, base_from_imu
-from dynid.recording.recording import PARTS, Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import PARTS, Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.settings import Motion, Signals, prepare, uniform

@@ -12,7 +12,7 @@ from dynid.dynamics.frames import frame_jacobian, frame_placement, placement_in_
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
 from dynid.identification.legs.contacts import Contact, ContactKind, as_contacts, contact_jacobian
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.filters import derivative
