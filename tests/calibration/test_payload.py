@@ -14,9 +14,9 @@ import pytest
 
 import dynid
 import dynid.robot
-from dynid.calibration.body_fit import fit_body, point_mass
 from dynid.cli.main import main
 from dynid.export.urdf import write_urdf
+from dynid.feasibility.body_fit import fit_body, point_mass
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from tests.support.loaded_runs import BODY, CENTRE, HAND, MASS, torques

@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 import dynid
 from dynid import Recording, Robot, Run
-from dynid.calibration.sensors.unknowns import WORDS, tilted_gravity, units_of
+from dynid.calibration.sensors.unknowns import WORDS, units_of
 from dynid.cli.main import app
 from dynid.excitation.fourier import random_fourier
+from dynid.robot.posture import tilted_gravity
 from dynid.signals.shift import shifted
 from tests.support.gantry import gantry
 from tests.support.synthetic import EXACT, arm, motion

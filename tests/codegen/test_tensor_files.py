@@ -10,9 +10,9 @@ import pytest
 
 import dynid
 from dynid import Robot, generate_code
-from dynid.actuators import ActuatorLaw
 from dynid.codegen.functions import FUNCTIONS
 from dynid.codegen.tensor_file import TENSOR_FUNCTIONS
+from dynid.robot import ActuatorLaw
 from tests.support.compare import difference
 from tests.support.generated import expected, states
 from tests.support.random_robots import random_robot, with_custom_terms

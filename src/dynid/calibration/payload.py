@@ -11,7 +11,6 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.calibration.body_fit import FORMS, BodyFit, Form, body_sizes, fit_body
 from dynid.calibration.loaded import (
     LoadedRows,
     channel_residuals,
@@ -21,6 +20,7 @@ from dynid.calibration.loaded import (
     without_span,
 )
 from dynid.errors import DataError
+from dynid.feasibility.body_fit import FORMS, BodyFit, Form, body_sizes, fit_body
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import default_channels
 from dynid.identification.observation import Observation, time_parts

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.mocap.resample import resample
 from dynid.recording import arrays, tables
 from dynid.recording.columns import guess_time
 from dynid.recording.files import kind_of, stem_of
@@ -122,6 +121,8 @@ def _interval(given: str) -> tuple[float, float] | None:
 
 def _on_clock(t: Array, wrench: Array, run: Run, file: str) -> Array:
     """The wrench at the times of the run; both clocks count from their first sample."""
+    from dynid.mocap.resample import resample
+
     t, clock = t - t[0], run.t - run.t[0]
     if len(t) == len(clock) and np.abs(t - clock).max() < 0.01 * run.step:
         return wrench

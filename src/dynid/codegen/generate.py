@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.codegen.c import emit_c
 from dynid.codegen.casadi_function import casadi_function, emit_casadi
 from dynid.codegen.compiled import CompiledCode, compile_c
@@ -31,6 +30,7 @@ from dynid.feasibility.queries import is_feasible
 from dynid.files import make_folder, write_text
 from dynid.identification.estimate import Estimate
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 

@@ -38,6 +38,7 @@ from .known import essential_parameters as essential_parameters
 from .observation import Observation as Observation
 from .observing import observe as observe
 from .other_solvers import feasible_problem as feasible_problem
+from .parameter_draws import ParameterDraws as ParameterDraws
 from .pipeline import estimate_closed_loop as estimate_closed_loop
 from .pipeline import estimate_from as estimate_from
 from .pipeline import identify as identify

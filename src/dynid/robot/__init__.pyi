@@ -1,3 +1,4 @@
+from .actuator_law import ActuatorLaw as ActuatorLaw
 from .constraints import JointEquality as JointEquality
 from .constraints import Loop as Loop
 from .constraints import LoopKind as LoopKind

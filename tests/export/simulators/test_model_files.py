@@ -11,9 +11,9 @@ import yaml
 
 import dynid
 from dynid import DataError, ModelError, Robot
-from dynid.actuators import ActuatorLaw
 from dynid.export import ActuatorProperty, Lost, actuator_text, list_simulators, write_actuators
 from dynid.export.simulators.write import SIMULATORS
+from dynid.robot import ActuatorLaw
 
 INF = float("inf")
 TEMPLATE = """<mujoco model="pair">

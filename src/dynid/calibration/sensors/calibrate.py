@@ -12,15 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.calibration.sensors.result import SensorCalibration
 from dynid.calibration.sensors.rows import KNOWN, ONE, Problem
 from dynid.calibration.sensors.solve import LONGEST, Found, solve
-from dynid.calibration.sensors.unknowns import (
-    VELOCITY,
-    Unknowns,
-    Values,
-    corrected_run,
-    neutral,
-    read_unknowns,
-    tilted_gravity,
-)
+from dynid.calibration.sensors.unknowns import VELOCITY, Unknowns, Values, corrected_run, neutral, read_unknowns
 from dynid.calibration.sensors.velocity import velocity_sensors
 from dynid.calibration.sensors.visibility import hidden_unknowns
 from dynid.errors import DataError
@@ -34,6 +26,7 @@ from dynid.parameters.base import BaseParameters, base_parameters, choose_channe
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
+from dynid.robot.posture import tilted_gravity
 from dynid.signals.settings import Signals
 from dynid.signals.shift import REACH
 from dynid.threads import one_blas_thread

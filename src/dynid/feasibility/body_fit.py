@@ -10,6 +10,10 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
+from dynid.feasibility.covariance import constrained_covariance
+from dynid.feasibility.fit import fit
+from dynid.feasibility.metrics import hessian_rows
+from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_from_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link
@@ -79,11 +83,6 @@ def _free(R: Array, z: Array) -> BodyFit:
 
 def _feasible(R: Array, z: Array) -> BodyFit:
     """Fit with a positive definite pseudo-inertia; unidentified parameters stay close to a ball."""
-    from dynid.feasibility.covariance import constrained_covariance
-    from dynid.feasibility.fit import fit
-    from dynid.feasibility.metrics import hessian_rows
-    from dynid.feasibility.sets import feasible_set
-
     free = _free(R, z)
     start = np.where(np.isfinite(np.diag(free.covariance)), free.inertial, 0.0)
     mass = max(abs(float(start[0])), 1e-6)

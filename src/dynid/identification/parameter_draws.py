@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.errors import DataError
+from dynid.robot.actuator_law import PER_JOINT, ActuatorLaw
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ParameterDraws:
     Examples
     --------
     >>> import numpy as np
-    >>> from dynid.actuators import ParameterDraws
+    >>> from dynid.identification import ParameterDraws
     >>> draws = ParameterDraws(
     ...     ("Ia_joint1", "delay"), ("joint1", ""), ("Ia", "delay"), ("kg m2", "s"),
     ...     np.array([[0.011, 0.004], [0.009, 0.005], [0.010, 0.006]]),

@@ -7,7 +7,8 @@ import pytest
 
 import dynid
 from dynid import DataError
-from dynid.actuators import ActuatorLaw, ParameterDraws
+from dynid.identification import ParameterDraws
+from dynid.robot import ActuatorLaw
 
 NAMES = ("Ia_joint1", "fc of all joints", "delay", "kp_joint2")
 
