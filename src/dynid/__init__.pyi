@@ -6,10 +6,12 @@ from . import dynamics as dynamics
 from . import excitation as excitation
 from . import export as export
 from . import feasibility as feasibility
+from . import flexible as flexible
 from . import friction as friction
 from . import human as human
 from . import identification as identification
 from . import inertia as inertia
+from . import legs as legs
 from . import mocap as mocap
 from . import parameters as parameters
 from . import report as report

@@ -63,7 +63,7 @@ def flexible(
     Example: dynid flexible arm.urdf flexible1.csv --rotor-inertia --friction viscous+coulomb+offset
     --validate flexible2.csv -o joints.toml
     """
-    from dynid.identification.flexible import identify_flexible, write_flexible
+    from dynid.flexible import identify_flexible, write_flexible
 
     check_outputs(output)
     if output is not None and output.suffix not in ENDINGS:

@@ -1,5 +1,3 @@
-from . import flexible as flexible
-from . import legs as legs
 from .auto import AutoOptions as AutoOptions
 from .covariance import barrier_covariance as barrier_covariance
 from .covariance import base_covariance as base_covariance

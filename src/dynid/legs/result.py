@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.feasibility.constraints import link_scales
 from dynid.identification.estimate import Estimate
-from dynid.identification.legs.contacts import Contact, shows, total_mass_row
-from dynid.identification.legs.fold import sample_rows
-from dynid.identification.legs.runs import LegBase, in_mode, longest_stretch, prepare_legs, used_modes
+from dynid.legs.contacts import Contact, shows, total_mass_row
+from dynid.legs.fold import sample_rows
+from dynid.legs.runs import LegBase, in_mode, longest_stretch, prepare_legs, used_modes
 from dynid.markup import HtmlFrame, html_table
 from dynid.recording.recording import Recording
 from dynid.recording.run import PARTS
@@ -30,7 +30,7 @@ from dynid.terminal import rendered, table_of
 if TYPE_CHECKING:
     import polars as pl
 
-    from dynid.identification.legs.runs import LegNoise
+    from dynid.legs.runs import LegNoise
     from dynid.recording.recording import Recording
 
 __all__ = ["LegsEstimate", "LegsValidation", "Trunk", "trunk_of", "validate_legs"]

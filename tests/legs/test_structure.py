@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.identification.legs import LegSensors, legs_table, standing_run, usual_gaits
-from dynid.identification.legs.contacts import mode_rows, standing_states
+from dynid.legs import LegSensors, legs_table, standing_run, usual_gaits
+from dynid.legs.contacts import mode_rows, standing_states
 from dynid.parameters.rank import column_scales
 from tests.support.walkers import POSTURE, feet, walker
 
@@ -63,7 +63,7 @@ def _consistent(robot, mode, q, seed):  # type: ignore[no-untyped-def]
     """Random velocities and accelerations at these postures that keep the feet of the mode at rest."""
     from unittest.mock import patch
 
-    from dynid.identification.legs import contacts
+    from dynid.legs import contacts
 
     def states(robot, samples, seed):  # type: ignore[no-untyped-def]
         rng = np.random.default_rng(seed)

@@ -77,7 +77,7 @@ class Contact:
 
     Examples
     --------
-    >>> from dynid.identification.legs import Contact
+    >>> from dynid.legs import Contact
     >>> Contact(frame="FL_foot", radius=0.02).rows
     3
     """

@@ -8,7 +8,7 @@ import scipy
 
 import dynid
 from dynid.errors import DataError
-from dynid.identification.flexible import Sides, frequency_response, identify_flexible
+from dynid.flexible import Sides, frequency_response, identify_flexible
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from tests.support.flexible_plant import TRUTH, recording, robot

@@ -12,7 +12,7 @@ from dynid.export.mjcf import write_mjcf
 from dynid.export.mjcf_springs import Springs
 from dynid.export.model_file import WRITERS, checked_form
 from dynid.export.parameters import write_parameters
-from dynid.identification.flexible.estimate import FlexibleEstimate
+from dynid.flexible.estimate import FlexibleEstimate
 
 __all__ = ["springs_of", "write_flexible"]
 
@@ -53,8 +53,15 @@ def write_flexible(
     ----------
     estimate : FlexibleEstimate
         What to write.
-    path, form, template, allow_infeasible
-        As for `dynid.export.write`.
+    path : str or Path
+        File to write. Its ending names the format, as for `dynid.export.write`.
+    form : str, optional
+        Format where the ending does not name it: urdf, mjcf, sdf, yaml, json or toml.
+    template : str or Path, optional
+        Model file of the same robot; its text is kept and only inertias and drives change. Not for MJCF, where springs
+        add joints.
+    allow_infeasible : bool, default False
+        Write parameters that are not physically consistent. They are refused otherwise.
 
     Returns
     -------
@@ -64,7 +71,9 @@ def write_flexible(
     Raises
     ------
     DataError
-        As for `dynid.export.write`.
+        If the format is unknown, a template is given for a format without one, or the parameters are refused.
+    ModelError
+        If a template is given for MJCF.
     """
     form = checked_form(path, form, template)
     links, label = estimate.identified_robot, Label()

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
-from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
-from dynid.identification.flexible.rows import FlexibleRows, SpringMotion, TwoSided, advanced, spring_motion, two_sided
+from dynid.flexible.estimate import FlexibleEstimate, Sides
+from dynid.flexible.rows import FlexibleRows, SpringMotion, TwoSided, advanced, spring_motion, two_sided
 from dynid.identification.loads import no_torques
 from dynid.identification.validation import Validation, validation_of
 from dynid.markup import HtmlFrame
@@ -113,7 +113,7 @@ class FlexibleValidation(HtmlFrame):
         -------
         str
         """
-        from dynid.identification.flexible.estimate import validation_tables
+        from dynid.flexible.estimate import validation_tables
 
         return validation_tables(self)
 

@@ -20,10 +20,10 @@ from dynid.dynamics.batch import run as run_kernel
 from dynid.dynamics.batch import thread_count
 from dynid.dynamics.functions import mass_matrix, regressor
 from dynid.errors import DataError
-from dynid.identification.legs.contacts import Contact, check_rank, contact_jacobian, mode_name
-from dynid.identification.legs.runs import LegNoise, LegRun, drive_indices, in_mode, used_modes
 from dynid.identification.loads import measured
 from dynid.identification.observation import Block, Observation, fold
+from dynid.legs.contacts import Contact, check_rank, contact_jacobian, mode_name
+from dynid.legs.runs import LegNoise, LegRun, drive_indices, in_mode, used_modes
 from dynid.parameters.base import BaseParameters
 from dynid.robot.model import Robot
 from dynid.signals.domain import Domain

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dynid.errors import DataError
-from dynid.identification.flexible import SeriesSprings, identify_springs
-from dynid.identification.legs import identify_legs
+from dynid.flexible import SeriesSprings, identify_springs
+from dynid.legs import identify_legs
 from studies.reproduce.legs_plant import LegsPlant, legs_plant
 from tests.support.flexible_plant import TRUTH, recording, robot
 

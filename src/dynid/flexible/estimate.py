@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dynid.errors import DataError, DynidError
 from dynid.files import write_text
+from dynid.flexible.rows import EncoderError, FlexibleModel, Unknowns
+from dynid.flexible.solve import StiffnessKind, StiffnessTest
 from dynid.hypothesis import probability
 from dynid.identification.estimate_file import json_text, plain_data, read_json, stored_robot
-from dynid.identification.flexible.rows import EncoderError, FlexibleModel, Unknowns
-from dynid.identification.flexible.solve import StiffnessKind, StiffnessTest
 from dynid.identification.summary import validation_text
 from dynid.markup import html_table
 from dynid.quoting import toml_key
@@ -30,8 +30,8 @@ from dynid.terminal import rendered, table_of
 if TYPE_CHECKING:
     import polars as pl
 
-    from dynid.identification.flexible.solve import StiffnessTest
-    from dynid.identification.flexible.validation import FlexibleValidation
+    from dynid.flexible.solve import StiffnessTest
+    from dynid.flexible.validation import FlexibleValidation
     from dynid.parameters.base import BaseParameters
     from dynid.recording.recording import Recording
 
@@ -246,7 +246,7 @@ class FlexibleEstimate:
         -------
         FlexibleValidation
         """
-        from dynid.identification.flexible.validation import validate_flexible
+        from dynid.flexible.validation import validate_flexible
 
         return validate_flexible(self, recording)
 

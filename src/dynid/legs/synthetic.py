@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.frames import frame_jacobian, frame_placement, placement_in_base
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.errors import DataError
-from dynid.identification.legs.contacts import Contact, ContactKind, as_contacts, contact_jacobian
+from dynid.legs.contacts import Contact, ContactKind, as_contacts, contact_jacobian
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked

@@ -17,12 +17,12 @@ from dynid.feasibility.prior import known_masses
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
 from dynid.identification.estimators.least_squares import wls
 from dynid.identification.jackknife import jackknife
-from dynid.identification.legs.contacts import Contact, as_contacts, legs_base_parameters, mode_name
-from dynid.identification.legs.fold import estimate_noise, observe_legs
-from dynid.identification.legs.result import LegsEstimate, trunk_of
-from dynid.identification.legs.runs import LegNoise, LegRun, prepare_legs, used_modes
 from dynid.identification.observation import Observation
 from dynid.identification.pipeline import estimate_of
+from dynid.legs.contacts import Contact, as_contacts, legs_base_parameters, mode_name
+from dynid.legs.fold import estimate_noise, observe_legs
+from dynid.legs.result import LegsEstimate, trunk_of
+from dynid.legs.runs import LegNoise, LegRun, prepare_legs, used_modes
 from dynid.markup import HtmlSummary
 from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dynid.errors import DataError, ModelError
-from dynid.identification.flexible import (
+from dynid.flexible import (
     EncoderError,
     FlexibleEstimate,
     FlexibleModel,
     identify_flexible,
     load_flexible,
 )
-from dynid.identification.flexible.rows import FlexibleRows, lag, two_sided
-from dynid.identification.flexible.solve import motor_stiffness
+from dynid.flexible.rows import FlexibleRows, lag, two_sided
+from dynid.flexible.solve import motor_stiffness
 from dynid.recording.recording import Recording
 from dynid.robot.load import load_robot
 from dynid.signals.settings import Signals

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.flexible.rows import FlexibleModel, TwoSided, link_encoders, padded_segments, two_sided
+from dynid.flexible.rows import FlexibleModel, TwoSided, link_encoders, padded_segments, two_sided
 from dynid.identification.jackknife import block_jackknife
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run

@@ -9,7 +9,7 @@ import scipy
 import dynid
 from dynid.dynamics.kernels.projection import project
 from dynid.errors import DataError
-from dynid.identification.legs.contacts import Contact, as_contacts, check_rank, contact_jacobian, standing_states
+from dynid.legs.contacts import Contact, as_contacts, check_rank, contact_jacobian, standing_states
 from tests.support.walkers import feet, walker
 
 

@@ -23,7 +23,7 @@ from dynid.dynamics.batch import first_use
 from dynid.dynamics.frames import frame_jacobian, placement_in_base
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.errors import DataError
-from dynid.identification.legs.contacts import Contact, contact_jacobian
+from dynid.legs.contacts import Contact, contact_jacobian
 from dynid.recording.base_motion import BaseMotion, base_from_imu
 from dynid.recording.recording import Recording
 from dynid.recording.run import PARTS, Run

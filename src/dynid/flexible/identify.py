@@ -11,8 +11,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
-from dynid.identification.flexible.rows import (
+from dynid.flexible.estimate import FlexibleEstimate, Sides
+from dynid.flexible.rows import (
     EncoderError,
     FlexibleModel,
     FlexibleRows,
@@ -21,7 +21,7 @@ from dynid.identification.flexible.rows import (
     link_encoders,
     two_sided,
 )
-from dynid.identification.flexible.solve import Solution, consistent_links, solve, stiffness_tests
+from dynid.flexible.solve import Solution, consistent_links, solve, stiffness_tests
 from dynid.recording.recording import Recording
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
@@ -96,7 +96,7 @@ def identify_flexible(
     Examples
     --------
     >>> import dynid
-    >>> from dynid.identification.flexible import identify_flexible
+    >>> from dynid.flexible import identify_flexible
     >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
     >>> recording = dynid.load_recording("run.csv", robot)  # doctest: +SKIP
     >>> identify_flexible(robot, recording).stiffness  # doctest: +SKIP
@@ -106,7 +106,7 @@ def identify_flexible(
         raise DataError(f"sides '{sides}' is unknown: use auto, both or motor")
     measured = any(run.link_q is not None for run in recording.runs)
     if sides == Sides.MOTOR or (sides == "auto" and not measured):
-        from dynid.identification.flexible.motor_side import identify_motor_side
+        from dynid.flexible.motor_side import identify_motor_side
 
         return identify_motor_side(robot, recording, joints, link_friction, settings)
     flexible = link_encoders(robot, recording, joints)

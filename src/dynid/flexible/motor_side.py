@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
-from dynid.identification.flexible.estimate import FlexibleEstimate, Sides
-from dynid.identification.flexible.rows import (
+from dynid.flexible.estimate import FlexibleEstimate, Sides
+from dynid.flexible.rows import (
     FlexibleModel,
     SpringMotion,
     TwoSided,
@@ -30,7 +30,7 @@ from dynid.identification.flexible.rows import (
     spring_motion,
     two_sided,
 )
-from dynid.identification.flexible.solve import consistent_links, least_squares
+from dynid.flexible.solve import consistent_links, least_squares
 from dynid.identification.jackknife import block_jackknife
 from dynid.identification.loads import no_torques
 from dynid.identification.observation import fold

@@ -20,7 +20,7 @@ from dynid.errors import DataError
 from dynid.feasibility.fit import fit
 from dynid.feasibility.prior import consistent_prior
 from dynid.feasibility.sets import feasible_set
-from dynid.identification.flexible.rows import FlexibleModel, FlexibleRows, Rows, Unknowns
+from dynid.flexible.rows import FlexibleModel, FlexibleRows, Rows, Unknowns
 from dynid.identification.jackknife import block_jackknife
 from dynid.identification.observation import fold
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.errors import DataError
-from dynid.identification.legs import (
+from dynid.legs import (
     Contact,
     LegsEstimate,
     base_from_legs,
@@ -17,8 +17,8 @@ from dynid.identification.legs import (
     identify_legs,
     identify_trunk_payload,
 )
-from dynid.identification.legs.contacts import as_contacts
-from dynid.identification.legs.runs import check_imu
+from dynid.legs.contacts import as_contacts
+from dynid.legs.runs import check_imu
 from tests.support.walkers import FEET, POSTURE, feet, recording, standing, walker
 
 
@@ -102,7 +102,7 @@ def test_feasible_with_the_total_mass() -> None:
 @pytest.mark.slow
 def test_payload(found: LegsEstimate) -> None:
     """A tenth of the trunk: 5 % of its mass and 1 cm."""
-    from dynid.identification.legs import standing_run
+    from dynid.legs import standing_run
 
     robot, mass, center = walker(), 0.92, np.array([0.05, 0.02, 0.1])
     pi = robot.parameters.copy()
