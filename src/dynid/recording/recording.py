@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.files import writing, writing_bytes
 from dynid.markup import html_table
-from dynid.recording.drawing import draw_recording
-from dynid.recording.log_format import LogFormat
 from dynid.recording.run import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, Run, column_names
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
+    from dynid.recording.log_format import LogFormat
     from dynid.robot.model import Robot
 
 __all__ = ["Recording"]
@@ -286,6 +285,8 @@ class Recording:
         DynidError
             If matplotlib is not installed.
         """
+        from dynid.recording.drawing import draw_recording
+
         return draw_recording(self.joints, self.runs, signals, joints, robot, ax)
 
     def __repr__(self) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from dynid.robot.constraints import Constraint
 from dynid.robot.effects import effect_terms
 from dynid.robot.elements import ForceElement, element_terms
-from dynid.robot.lock import lock_joints
 from dynid.robot.loops import close_loops
 from dynid.robot.mechanism import Mechanism
 
@@ -173,6 +172,8 @@ class Robot(Mechanism):
         ModelError
             For joints that are unknown or mimic another one, or if no joint would remain.
         """
+        from dynid.robot.lock import lock_joints
+
         return lock_joints(self, values)
 
     @staticmethod
