@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DamagedFile, InvalidValue, Mismatch, MissingData, NotApplicable, TooFew, WrongFormat
-from dynid.mocap.resample import resample
 from dynid.recording import arrays, tables
 from dynid.recording.columns import guess_time
 from dynid.recording.files import kind_of, stem_of
-from dynid.recording.recording import PARTS, Run
+from dynid.recording.run import PARTS, Run
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
 
@@ -129,6 +128,8 @@ def _interval(given: str) -> tuple[float, float] | None:
 
 def _on_clock(t: Array, wrench: Array, run: Run, file: str) -> Array:
     """The wrench at the times of the run; both clocks count from their first sample."""
+    from dynid.mocap.resample import resample
+
     t, clock = t - t[0], run.t - run.t[0]
     if len(t) == len(clock) and np.abs(t - clock).max() < 0.01 * run.step:
         return wrench

@@ -29,7 +29,8 @@ from dynid.identification.estimators.registry import (
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.experiment import Experiment
 from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
-from dynid.identification.observation import Observation, check_no_client, observe
+from dynid.identification.observation import Observation, check_no_client
+from dynid.identification.observing import observe
 from dynid.identification.row_stream import check_device
 from dynid.identification.stops import stop_notes
 from dynid.progress import ProgressCallback

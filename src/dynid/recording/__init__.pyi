@@ -21,5 +21,5 @@ from .measured_joints import reconcile as reconcile
 from .partitions import LeftOut as LeftOut
 from .partitions import Partition as Partition
 from .recording import Recording as Recording
-from .recording import Run as Run
+from .run import Run as Run
 from .wrench import WrenchSensor as WrenchSensor
