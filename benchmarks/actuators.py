@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.rollouts import Commands, Directions, Segments, rollout
+from dynid.robot.actuator_law import ActuatorLaw
 
 Array = NDArray[np.float64]
 

@@ -25,8 +25,10 @@ from mujoco.sysid.tests.test_integration import ARM_XML
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import ActuatorLaw, identify_actuators
-from dynid.recording.recording import Recording, Run
+from dynid.actuators import identify_actuators
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 
 Array = NDArray[np.float64]
 

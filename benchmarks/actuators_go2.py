@@ -27,9 +27,10 @@ from mujoco import rollout
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators, position_errors
+from dynid.actuators import ActuatorEstimate, identify_actuators, position_errors
 from dynid.actuators.logs import Log, read_logs
 from dynid.recording.recording import Recording
+from dynid.robot import ActuatorLaw
 
 Array = NDArray[np.float64]
 

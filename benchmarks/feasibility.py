@@ -28,9 +28,11 @@ from dynid.feasibility.constraints import Inertia, link_scales
 from dynid.feasibility.fit import fit
 from dynid.feasibility.queries import nearest_feasible
 from dynid.feasibility.sets import feasible_set
-from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.observation import Observation, fold
+from dynid.identification.observing import observe
 from dynid.parameters.base import base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.inertia import inertia_from_com, inertia_to_pseudo
 from dynid.signals.settings import Signals
 

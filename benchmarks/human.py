@@ -25,7 +25,8 @@ from dynid.feasibility.constraints import Inertia, Mass, link_scales
 from dynid.feasibility.fit import fit
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.observation import fold
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.signals.settings import Signals

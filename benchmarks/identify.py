@@ -18,10 +18,11 @@ import numpy as np
 import dynid
 from dynid.excitation.fourier import random_fourier
 from dynid.identification.jackknife import NoiseModel
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from
 from dynid.online import OnlineIdentification
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.settings import Signals
 
 # Signals are exact, so nothing is filtered on either side.

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 import dynid
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimators.feasible import feasible_fit, preference
-from dynid.identification.legs import Contact, LegNoise, legs_base_parameters, standing_run
-from dynid.identification.legs.estimation import LEG_SIGNALS, mean_noise
-from dynid.identification.legs.fold import observe_legs
-from dynid.identification.legs.runs import LegRun, prepare_legs, used_modes
 from dynid.identification.observation import Observation
+from dynid.legs import Contact, LegNoise, legs_base_parameters, standing_run
+from dynid.legs.estimation import LEG_SIGNALS, mean_noise
+from dynid.legs.fold import observe_legs
+from dynid.legs.runs import LegRun, prepare_legs, used_modes
 from dynid.robot.inertia import inertia_to_pseudo
 from studies.reproduce.legs_models import QUADRUPED_FEET, quadruped_xml
 

@@ -27,7 +27,8 @@ import numpy as np
 import dynid
 from benchmarks import scale_data
 from benchmarks.identify import arm
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.progress import Progress
 from dynid.recording import connect, open_dataset
 

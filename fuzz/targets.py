@@ -470,7 +470,8 @@ def _read_estimate(path: Path) -> object:
 
 
 def _actuators(folder: Path) -> list[Path]:
-    from dynid.actuators import ActuatorLaw, identify_actuators
+    from dynid.actuators import identify_actuators
+    from dynid.robot import ActuatorLaw
     from tests.support.encoder_logs import encoder_log
 
     encoder_log(folder / "run.csv", 2.0)
@@ -507,7 +508,7 @@ def _read_law(path: Path) -> object:
 
 
 def _flexible(folder: Path) -> list[Path]:
-    from dynid.identification.flexible import identify_flexible
+    from dynid.flexible import identify_flexible
     from tests.support.flexible_plant import recording, robot
 
     identify_flexible(robot(), recording()).save(folder / "a.json")
@@ -515,7 +516,7 @@ def _flexible(folder: Path) -> list[Path]:
 
 
 def _read_flexible(path: Path) -> object:
-    from dynid.identification.flexible import load_flexible
+    from dynid.flexible import load_flexible
 
     return load_flexible(path).summary()
 

@@ -171,7 +171,8 @@ def test_undocumented_parameters_are_found() -> None:
 def test_every_public_method_has_a_docstring() -> None:
     wrong = set()
     for what in {what for _, _, what in public_names() if inspect.isclass(what)}:
-        for key, member in vars(what).items():
+        ours = [vars(x) for x in what.__mro__ if x.__module__.startswith("dynid")]
+        for key, member in (item for members in ours for item in members.items()):
             function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
             own = inspect.isfunction(function) and function.__module__.startswith("dynid")
             if own and not key.startswith("_") and not function.__doc__:

@@ -17,11 +17,12 @@ import yaml
 
 import dynid
 from dynid import Robot
-from dynid.actuators import ActuatorEstimate, ActuatorLaw, load_law
+from dynid.actuators import ActuatorEstimate, load_law
 from dynid.actuators.unknowns import Quantity, Unknown
 from dynid.export.simulators.write import actuator_text
-from dynid.identification.flexible.estimate import _toml as flexible_toml
+from dynid.flexible.estimate import _toml as flexible_toml
 from dynid.markup import html_table
+from dynid.robot import ActuatorLaw
 from dynid.robot.parts import Joint, Link
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.signals.fingerprint import Fingerprint

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.identification.legs import identify_legs, standing_run
+from dynid.legs import identify_legs, standing_run
 
 OUT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "out"
 TRUNK, CENTRE = 9.0, [0.02, 0.0, 0.01]  # kg; m

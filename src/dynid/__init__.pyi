@@ -6,10 +6,12 @@ from . import dynamics as dynamics
 from . import excitation as excitation
 from . import export as export
 from . import feasibility as feasibility
+from . import flexible as flexible
 from . import friction as friction
 from . import human as human
 from . import identification as identification
 from . import inertia as inertia
+from . import legs as legs
 from . import mocap as mocap
 from . import parameters as parameters
 from . import report as report
@@ -35,7 +37,7 @@ from .parameters.base import base_parameters as base_parameters
 from .recording.load import load_recording as load_recording
 from .recording.log_format import LogFormat as LogFormat
 from .recording.recording import Recording as Recording
-from .recording.recording import Run as Run
+from .recording.run import Run as Run
 from .residual.fit import fit_residual as fit_residual
 from .robot.load import builtin_robots as builtin_robots
 from .robot.load import load_robot as load_robot

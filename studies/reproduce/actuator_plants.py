@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import ActuatorLaw
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 
 Array = NDArray[np.float64]
 

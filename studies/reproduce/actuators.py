@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators
+from dynid.actuators import ActuatorEstimate, identify_actuators
+from dynid.robot import ActuatorLaw
 from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, servo_arm, soft_plant, truth
 from studies.reproduce.study import Figure, finished_rows, rows_file
 

@@ -14,7 +14,8 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from dynid.excitation.fourier import random_fourier
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.inertia import inertia_from_com
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot

@@ -21,7 +21,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from studies.reproduce.plants import Drives, colored_noise

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.excitation.fourier import random_fourier
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.robot.constraints import Loop, LoopKind
 from dynid.robot.drives import DriveTerm
 from dynid.robot.elements import ForceElement
-from dynid.robot.loops import Loop, LoopKind
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Link, Mimic
 from studies.reproduce.study import published

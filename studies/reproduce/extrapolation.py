@@ -21,7 +21,8 @@ from dynid.assessment.verdict.assess import evidence_of
 from dynid.assessment.verdict.model_checks import check_domain
 from dynid.excitation.fourier import fourier
 from dynid.identification.pipeline import identify
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from studies.reproduce.coverage_plants import ARMS
 from studies.reproduce.study import Figure, kept_figures

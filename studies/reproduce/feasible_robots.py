@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.feasibility.queries import is_feasible
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from
 from dynid.robot.inertia import inertia_to_pseudo
 from studies.reproduce.robot_cases import CASES

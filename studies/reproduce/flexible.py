@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.identification.flexible import FlexibleEstimate, identify_flexible
+from dynid.flexible import FlexibleEstimate, identify_flexible
 from dynid.recording.recording import Recording
 from studies.reproduce.flexible_plant import LINK_COUNTS, FlexibleDrives, arm, recorded, two_mass
 from studies.reproduce.study import Figure, kept_figures
@@ -109,8 +109,8 @@ def _coarse(section: str, count: int) -> Iterator[Figure]:
 
 def _least_squares(estimate: FlexibleEstimate, recording: Recording) -> Array:
     """Stiffness with the measured deflection as a regressor."""
-    from dynid.identification.flexible.rows import FlexibleRows, two_sided
-    from dynid.identification.flexible.solve import motor_stiffness
+    from dynid.flexible.rows import FlexibleRows, two_sided
+    from dynid.flexible.solve import motor_stiffness
 
     motions = tuple(two_sided(estimate.robot, run, estimate.joints, estimate.signals) for run in recording.runs)
     rows = FlexibleRows(estimate.model, motions, estimate.signals)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import inverse_dynamics, mass_matrix
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from studies.reproduce.plants import ENGINES

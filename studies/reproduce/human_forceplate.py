@@ -26,7 +26,8 @@ from dynid.human.prior import with_anthropometric_prior
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import state
 from dynid.identification.pipeline import identify
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.consistency import link_violations
 from dynid.robot.load import load_robot

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import DynidError
 from dynid.identification.estimate import Estimate
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import identify
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot

@@ -25,7 +25,8 @@ from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.identification.validation import validate
 from dynid.recording.load import load_recording
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.drives import DriveTerm
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identification.flexible import FlexibleEstimate, identify_flexible
-from dynid.identification.flexible.rows import two_sided
-from dynid.identification.flexible.validation import predicted_springs
+from dynid.flexible import FlexibleEstimate, identify_flexible
+from dynid.flexible.rows import two_sided
+from dynid.flexible.validation import predicted_springs
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import validate
 from dynid.recording.load import load_recording

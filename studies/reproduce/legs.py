@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.identification.legs import Contact, LegsEstimate, identify_legs, identify_trunk_payload
+from dynid.legs import Contact, LegsEstimate, identify_legs, identify_trunk_payload
 from dynid.robot.model import Robot
 from studies.reproduce.legs_models import FOOT_RADIUS, IMU
 from studies.reproduce.legs_plant import (

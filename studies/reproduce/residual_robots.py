@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dynid.identification.pipeline import identify
 from dynid.recording.load import load_recording
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.residual.blend import Blend
 from dynid.residual.fit import fit_residual
 from dynid.residual.residual import Residual

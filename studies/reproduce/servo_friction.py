@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dynid.friction.fit import fit_friction
 from dynid.friction.result import FrictionFit
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 from studies.reproduce.servo_friction_fit import FEETECH, XL330, ServoFit, fit_kinds

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.identify import identify_actuators
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.signs import JointSigns, check_signs
 from dynid.actuators.validation import position_errors
 from dynid.recording.recording import Recording
+from dynid.robot.actuator_law import ActuatorLaw
 from studies.reproduce.so101_backlash import HALF_A_DEGREE, dead_zones, free_play
 from studies.reproduce.so101_data import (
     HELD_OUT,

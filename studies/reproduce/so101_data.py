@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.errors import ModelError
 from dynid.recording.load import load_recording
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.drives import TermKind
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.identification.known import essential_parameters
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from
 from dynid.recording.load import load_recording
 from dynid.recording.recording import Recording

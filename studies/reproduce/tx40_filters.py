@@ -20,7 +20,7 @@ from dynid.controllers import LinearController, bandwidth_gains, cascade
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
 from dynid.recording.recording import Recording
 from dynid.robot.load import load_robot

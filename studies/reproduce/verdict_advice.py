@@ -15,7 +15,8 @@ from dynid.assessment.causes.cause import Cause, CauseCode
 from dynid.calibration import calibrate_sensors
 from dynid.errors import DynidError
 from dynid.identification.pipeline import identify
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint
 from dynid.signals.settings import Signals

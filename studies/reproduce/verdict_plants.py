@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dynid.errors import DataError
 from dynid.excitation.fourier import random_fourier
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 from dynid.simulation.gains import bandwidth_gains

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.actuators import ActuatorLaw, design_chirps, identify_actuators, predict_std
+from dynid.actuators import design_chirps, identify_actuators, predict_std
 from dynid.actuators.prediction import predict, resting
 from dynid.errors import DataError, Infeasible, InvalidShape, NotApplicable, SimulationFailed
 from dynid.progress import Progress
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 from studies.reproduce.actuator_plants import given_robot, legs, logged, recording, truth
 from tests.actuators.test_posterior import NOISE, chirp, law, measured, robot
 from tests.support.errors import expect_error

@@ -10,20 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import (
-    ActuatorEstimate,
-    ActuatorLaw,
-    Commands,
-    Segments,
-    identify_actuators,
-    position_errors,
-    rollout,
-)
+from dynid.actuators import ActuatorEstimate, Commands, Segments, identify_actuators, position_errors, rollout
 from dynid.actuators.following import check_followed
 from dynid.actuators.logs import read_logs
-from dynid.assessment.verdict.actuators import assess_actuators
+from dynid.actuators.verdict import assess_actuators
 from dynid.errors import Mismatch, NotIdentifiable
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import dynid
-from dynid.actuators import ActuatorEstimate, ActuatorLaw, identify_actuators, load_actuators, position_errors
-from dynid.assessment.verdict.actuators import assess_actuators
+from dynid.actuators import ActuatorEstimate, identify_actuators, load_actuators, position_errors
+from dynid.actuators.verdict import assess_actuators
 from dynid.errors import (
     DamagedFile,
     DataError,
@@ -29,6 +29,7 @@ from dynid.errors import (
     WrongVersion,
 )
 from dynid.recording.recording import Recording
+from dynid.robot import ActuatorLaw
 from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, recording, soft_plant, truth
 from tests.support.errors import expect_error
 from tests.support.log_files import refused

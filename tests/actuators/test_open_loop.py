@@ -10,11 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import ActuatorEstimate, ActuatorLaw, draw_actuators, identify_actuators
+from dynid.actuators import ActuatorEstimate, draw_actuators, identify_actuators
 from dynid.errors import DataError
 from dynid.feasibility.sets import feasible_set
 from dynid.parameters.base import base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 
 Array = NDArray[np.float64]
 

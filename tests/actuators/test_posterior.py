@@ -7,17 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import (
-    ActuatorEstimate,
-    ActuatorLaw,
-    Commands,
-    Segments,
-    draw_actuators,
-    identify_actuators,
-    rollout,
-)
+from dynid.actuators import ActuatorEstimate, Commands, Segments, draw_actuators, identify_actuators, rollout
 from dynid.errors import DataError
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 
 Array = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dynid import DataError, Robot, load_robot
 from dynid.actuators.chains import independent_chains
-from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.actuators.rollouts import Commands, Directions, Rollout, Segments, rollout
 from dynid.export.mjcf import write_mjcf
+from dynid.robot.actuator_law import PER_JOINT, ActuatorLaw
 from dynid.simulation.replay import Ending
 from tests.support.legs import legs, pd_law, sines, sloped
 from tests.support.random_robots import random_robot

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.actuators import ActuatorLaw, SignResult, check_signs
+from dynid.actuators import SignResult, check_signs
 from dynid.errors import DataError
+from dynid.robot import ActuatorLaw
 from tests.support.servo_arm import JOINTS, KP, servo_arm, servo_log, slow_motion
 
 SAME, REVERSED, UNKNOWN = SignResult.SAME, SignResult.REVERSED, SignResult.UNKNOWN

@@ -14,11 +14,12 @@ import pytest
 
 import dynid
 import dynid.robot
-from dynid.calibration.body_fit import fit_body, point_mass
 from dynid.cli.main import main
 from dynid.errors import NotIdentifiable
 from dynid.export.urdf import write_urdf
-from dynid.recording.recording import Recording, Run
+from dynid.feasibility.body_fit import fit_body, point_mass
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from tests.support.errors import expect_error
 from tests.support.loaded_runs import BODY, CENTRE, HAND, MASS, torques
 from tests.support.synthetic import EXACT, arm, record

@@ -17,7 +17,7 @@ JOINTS = [f"{side}_{joint}" for side in "LR" for joint in ("hip", "thigh", "calf
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model file and a log at 200 Hz, as its owner has them."""
-    from dynid.actuators import ActuatorLaw
+    from dynid.robot import ActuatorLaw
 
     folder = tmp_path_factory.mktemp("legs")
     given_robot(str(folder / "legs.xml"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynid as package
-from dynid.actuators import ActuatorLaw
+from dynid.robot import ActuatorLaw
 from studies.reproduce.actuator_plants import given_robot, legs, logged, truth
 from tests.support.commands import dynid
 

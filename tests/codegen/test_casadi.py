@@ -10,9 +10,8 @@ import pytest
 
 import dynid
 from dynid import Robot
-from dynid.codegen.casadi_function import casadi_functions
 from dynid.codegen.functions import FUNCTIONS
-from dynid.codegen.generate import generate_code
+from dynid.codegen.generate import casadi_functions, generate_code
 from tests.support.compare import difference
 from tests.support.random_robots import random_motion, random_robot
 

@@ -18,7 +18,6 @@ from dynid.codegen.closed_form import Ratios, TwoBars, closed_form
 from dynid.codegen.compiled import CompiledCode
 from dynid.dynamics import assemble
 from dynid.dynamics.assembly import reachable_postures
-from dynid.robot.dh import robot_from_rows
 from tests.support.generated import needs_compiler
 from tests.support.generated_linkages import BODY, CHAIN, Y, followed, rod, short, slider
 from tests.support.linkages import leg, parallelogram
@@ -65,7 +64,7 @@ def serial() -> Robot:
         "second": {"link": "link1", "xyz": [0.5, 0.05, 0.15]},
     }
     start = {"a": -0.9, "b": -0.8, "c": 1.0}
-    return robot_from_rows(rows, "origin", "serial", loop=[pin], posture=start, passive=["b", "c"])
+    return Robot.from_dh(rows, "origin", name="serial", loop=[pin], posture=start, passive=["b", "c"])
 
 
 def chained() -> Robot:
@@ -89,7 +88,7 @@ def chained() -> Robot:
         },
     ]
     start = {"a": -1.0, "b": 0.5, "c": 1.2, "d": 1.0, "e": -1.2}
-    return robot_from_rows(rows, "origin", "chained", loop=pins, posture=start, passive=["b", "c", "d", "e"])
+    return Robot.from_dh(rows, "origin", name="chained", loop=pins, posture=start, passive=["b", "c", "d", "e"])
 
 
 MAKERS: dict[str, Callable[[], Robot]] = {

@@ -10,10 +10,10 @@ import pytest
 
 import dynid
 from dynid import Robot, generate_code
-from dynid.actuators import ActuatorLaw
 from dynid.codegen.functions import FUNCTIONS
 from dynid.codegen.tensor_file import TENSOR_FUNCTIONS
 from dynid.errors import DataError, ModelError, NotApplicable, UnknownName, Unsupported
+from dynid.robot import ActuatorLaw
 from tests.support.compare import difference
 from tests.support.errors import expect_error
 from tests.support.generated import expected, states

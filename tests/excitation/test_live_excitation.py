@@ -16,7 +16,8 @@ from dynid.excitation.live import LiveExcitation
 from dynid.excitation.replay import replay
 from dynid.export.urdf import write_urdf
 from dynid.identification.loads import state
-from dynid.identification.observation import fold, observe_motions
+from dynid.identification.observation import fold
+from dynid.identification.observing import observe_motions
 from dynid.signals.settings import prepare
 from tests.support import commands
 from tests.support.humanoids import EXACT, dance, humanoid, standing

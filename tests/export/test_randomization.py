@@ -12,8 +12,9 @@ import pytest
 
 import dynid
 from dynid import DataError
-from dynid.actuators import ActuatorLaw, ParameterDraws
 from dynid.export import write_ranges, write_samples
+from dynid.identification import ParameterDraws
+from dynid.robot import ActuatorLaw
 
 LABELS = (("Ia_joint1", 'fc "x"'), ("joint1", "joint2"), ("Ia", "fc"), ("kg m2", "N m"))
 

@@ -20,14 +20,15 @@ from typer.testing import CliRunner
 
 import dynid
 from dynid import DataError, Estimate, Robot
-from dynid.actuators import ActuatorLaw, ParameterDraws
 from dynid.cli.main import app
 from dynid.errors import DamagedFile
 from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.label import Decided, Label, body_origins, body_values_and_slopes, label_of
 from dynid.feasibility.box import Wall
+from dynid.identification import ParameterDraws
 from dynid.identification.domain import Domain
 from dynid.identification.judgement import Grade, Judgement
+from dynid.robot import ActuatorLaw
 from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, record
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.robot.dh import robot_from_rows
+from dynid.robot.model import Robot
 
 Y = [0, 1, 0]
 
@@ -26,7 +26,7 @@ def _with_rod():
         "first": {"link": "link1", "name": "p", "xyz": [0.2, 0, 0]},
         "second": {"link": "link2", "name": "s", "xyz": [0.3, 0, 0]},
     }
-    return robot_from_rows(rows, "origin", "rod", loop=[rod], posture={"a": -1.0, "c": -1.2})
+    return Robot.from_dh(rows, "origin", name="rod", loop=[rod], posture={"a": -1.0, "c": -1.2})
 
 
 @pytest.mark.parametrize("make", [lambda: dynid.load_robot("palletizer"), _with_rod], ids=["connect", "rod"])

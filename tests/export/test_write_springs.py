@@ -17,7 +17,7 @@ from dynid.errors import ModelError
 from dynid.export.label import Label
 from dynid.export.mjcf import write_mjcf
 from dynid.export.mjcf_springs import Springs
-from dynid.identification.flexible import FlexibleEstimate, identify_flexible
+from dynid.flexible import FlexibleEstimate, identify_flexible, write_flexible
 from dynid.simulation.unmodeled import link_side
 from tests.support.flexible_plant import recording, robot
 
@@ -64,7 +64,7 @@ def test_identified_joints_have_the_same_equations_in_mujoco(
     mujoco: Any, estimate: FlexibleEstimate, tmp_path: Path
 ) -> None:
     """Motor: rotor inertia and friction; spring; link: bodies and the friction of the link, on the sum of both."""
-    assert dynid.export.write(estimate, tmp_path / "arm.xml") == Label().warnings
+    assert write_flexible(estimate, tmp_path / "arm.xml") == Label().warnings
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.qacc[:] = (0.4, -0.01), (0.7, 0.3), (2.0, -5.0)
@@ -79,11 +79,11 @@ def test_identified_joints_have_the_same_equations_in_mujoco(
 
 def test_formats_without_springs_say_so(estimate: FlexibleEstimate, tmp_path: Path) -> None:
     for name, word in (("arm.urdf", "URDF"), ("arm.sdf", "SDF")):
-        warnings = dynid.export.write(estimate, tmp_path / name)
+        warnings = write_flexible(estimate, tmp_path / name)
         assert warnings[-1].startswith(f"{word} has no place for springs between motors and links")
     with pytest.raises(ModelError, match="a template has not"):
-        dynid.export.write(estimate, tmp_path / "b.xml", template=tmp_path / "arm.xml")
-    dynid.export.write(estimate, tmp_path / "joints.json")
+        write_flexible(estimate, tmp_path / "b.xml", template=tmp_path / "arm.xml")
+    write_flexible(estimate, tmp_path / "joints.json")
     assert json.loads((tmp_path / "joints.json").read_text())["joints"].keys() == {"joint1"}
 
 

@@ -22,7 +22,8 @@ from dynid.errors import (
     UnknownName,
 )
 from dynid.friction import BUILT_IN_MODELS, FrictionSelection, select_friction
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from tests.support.errors import expect_error
 from tests.support.friction_truth import EXACT, LOADED, STRIBECK, arm, record
 

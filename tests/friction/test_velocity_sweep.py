@@ -12,7 +12,8 @@ from dynid.errors import DataError
 from dynid.friction.models import friction_model
 from dynid.friction.pieces import Features
 from dynid.friction.rows import without_friction
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.report.friction import friction_figure
 from dynid.signals.settings import Signals
 from tests.support.friction_truth import STRIBECK, arm

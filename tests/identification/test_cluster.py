@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.progress import Progress
 from dynid.recording import connect, open_dataset
 from dynid.signals.settings import Signals

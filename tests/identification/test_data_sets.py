@@ -16,7 +16,8 @@ from dynid.assessment.verdict.assess import evidence_of
 from dynid.assessment.verdict.error_checks import check_unseen
 from dynid.errors import MissingData, NotApplicable, TooFew
 from dynid.identification import data_sets
-from dynid.identification.observation import observe, time_parts
+from dynid.identification.observation import time_parts
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import cross_validate
 from dynid.progress import Progress

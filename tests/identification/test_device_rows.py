@@ -15,11 +15,13 @@ import pytest
 import dynid
 from dynid.errors import DynidError, NotApplicable
 from dynid.identification import row_stream
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.identification.row_stream import Folding
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.elements import ForceElement
 from dynid.signals.settings import Motion, Signals, prepare
 from tests.support.errors import expect_error

@@ -11,9 +11,10 @@ import pytest
 import dynid
 from dynid.errors import DamagedFile, MissingData
 from dynid.identification.domain import friction_scale, friction_std
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.recording import open_dataset
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.domain import Domain
 from tests.support import linear_axis
 from tests.support.errors import expect_error

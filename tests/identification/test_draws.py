@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.actuators import ActuatorLaw, ParameterDraws
 from dynid.errors import InvalidValue
 from dynid.feasibility.fit import fit
 from dynid.feasibility.pull import pulled_inside
 from dynid.feasibility.sets import feasible_set
+from dynid.identification import ParameterDraws
 from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
+from dynid.robot import ActuatorLaw
 from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, arm, record
 

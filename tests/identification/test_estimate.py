@@ -14,7 +14,7 @@ from dynid.errors import InvalidValue, Mismatch, MissingFile, ModelError, Unknow
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.solution import Outcome
 from dynid.identification.known import essential_parameters
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.identification.validation import cross_validate
 from tests.support.errors import expect_error

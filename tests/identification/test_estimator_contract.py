@@ -14,9 +14,11 @@ from dynid.errors import DynidError, TooFew
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import IrlsOptions, WlsOptions
 from dynid.identification.estimators.registry import find_method, method_options, methods, own_methods
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 

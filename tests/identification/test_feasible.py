@@ -17,7 +17,8 @@ from dynid.feasibility.fit import Fit
 from dynid.feasibility.sets import feasible_set
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import FeasibleOptions, feasible
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 

@@ -15,7 +15,7 @@ import dynid.recording
 import dynid.robot
 from dynid import DataError, Estimate, Recording, Robot, Run, Signals
 from dynid.errors import NotApplicable
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.online import OnlineIdentification
 from dynid.recording import WrenchSensor
 from dynid.robot.spatial import inverse_placement, placement

@@ -12,7 +12,7 @@ import dynid
 from dynid.errors import DataError
 from dynid.identification.estimators.solution import Solution
 from dynid.identification.jackknife import jackknife, uncertainty
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 

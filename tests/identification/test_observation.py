@@ -10,9 +10,11 @@ import pytest
 import dynid
 from dynid.errors import ConflictingArguments, Mismatch
 from dynid.identification import row_stream
-from dynid.identification.observation import observe, time_parts
+from dynid.identification.observation import time_parts
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.signals.settings import Signals, prepare
 from tests.support.errors import expect_error

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.feasibility import consistent_prior
 from dynid.identification.estimators.options import KnownMasses
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.posterior import learn, parameter_prior
 from dynid.identification.row_stream import Block
 from tests.support.synthetic import EXACT, arm, record

@@ -17,11 +17,13 @@ from dynid.dynamics.functions import kinetic_energy_regressor, potential_energy_
 from dynid.errors import InvalidValue, Mismatch, NotApplicable, TooFew, UnknownName
 from dynid.identification.balance import Balance, energy_balance, power_balance
 from dynid.identification.estimators.energy import EnergyOptions, Variances
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.parameters.base import base_parameters, random_states
 from dynid.recording.dataset import open_dataset
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.drives import TermKind
 from tests.support.energy_plant import COULOMB, OFFSET, RATE, VISCOUS, Plant
 from tests.support.errors import expect_error

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.identification.estimate import Estimate
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import identify
 from dynid.identification.repeated import identify_repetitions
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.averaging import repetitions
 from tests.support.energy_plant import RATE, Plant
 from tests.support.synthetic import base_of

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import dynid
 from dynid import Signals
 from dynid.identification import stops
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.identification.stops import JointRows, find_stop
 from dynid.parameters.base import random_states
 from tests.support.stop_plant import arm, stopped_run

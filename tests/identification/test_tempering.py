@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.identification.row_stream import Block
 from dynid.identification.tempering import LeftOver, independent_shares, scatter
 from tests.support.synthetic import EXACT, arm, record

@@ -7,8 +7,8 @@ import pytest
 
 import dynid
 from dynid.mocap import Capture, Plate
-from dynid.mocap.capture import Channels
 from dynid.mocap.resample import resample
+from dynid.mocap.trial import Channels
 
 
 @pytest.mark.parametrize(("rate", "new"), [(1000.0, 100.0), (1000.0, 120.0), (100.0, 250.0), (2000.0, 60.0)])

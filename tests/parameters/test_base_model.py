@@ -11,7 +11,7 @@ import dynid.robot
 from dynid import Robot
 from dynid.errors import DataError, DynidError, InvalidShape, MissingData, NotIdentifiable, UnknownName
 from dynid.identification.known import essential_parameters
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from dynid.parameters import BaseModel
 from tests.support.compare import difference
 from tests.support.errors import expect_error

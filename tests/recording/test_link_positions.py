@@ -9,7 +9,7 @@ import pytest
 
 from dynid.errors import DataError
 from dynid.recording.load import load_recording
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.load import load_robot
 
 ROBOT = load_robot("twolink")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dynid
 from dynid import Recording, Run
-from dynid.recording.recording import SIGNALS, WIDTH
+from dynid.recording.run import SIGNALS, WIDTH
 from tests.support.log_files import refused, robot
 
 pytestmark = pytest.mark.usefixtures("readers_here")

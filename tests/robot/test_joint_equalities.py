@@ -9,8 +9,8 @@ import dynid
 from dynid import ModelError
 from dynid.dynamics import assemble
 from dynid.robot import JointEquality
-from dynid.robot.dh import robot_from_rows
 from dynid.robot.equalities import with_equalities
+from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from tests.support.errors import expect_error
 
@@ -21,7 +21,7 @@ SUM = {"weights": {"a": 1.0, "b": 1.0, "c": 1.0}, "polynomial": [0.3]}
 
 
 def _arm(*equalities, **options):
-    return robot_from_rows(ROWS, "origin", "arm", equality=list(equalities), **options)
+    return Robot.from_dh(ROWS, "origin", name="arm", equality=list(equalities), **options)
 
 
 def test_motion_follows_the_polynomial():
@@ -41,7 +41,7 @@ def test_motion_follows_the_polynomial():
 def test_torques_are_those_of_a_mimic_joint():
     """An equality of two joints as a constraint, and as a mimic joint: the same torques and base parameters."""
     line = JointEquality({"d": 1.0}, (0.2, -1.5), {"a": 1.0})
-    tree = robot_from_rows(ROWS, "origin", "arm")
+    tree = Robot.from_dh(ROWS, "origin", name="arm")
     constrained, (mimic, held, left) = tree.with_loops(line), with_equalities(tree, [line])
     assert (held, left, mimic.coordinates) == ({}, [], constrained.coordinates)
     q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 20, 3))
@@ -52,7 +52,7 @@ def test_torques_are_those_of_a_mimic_joint():
 
 def test_equalities_are_reduced_to_independent_joints():
     """A sum over three joints becomes a mimic joint where one of them is locked, whatever the order."""
-    tree = robot_from_rows(ROWS, "origin", "arm")
+    tree = Robot.from_dh(ROWS, "origin", name="arm")
     three = JointEquality({"a": 1.0, "b": 2.0, "c": 4.0}, (1.0,))
     robot, held, left = with_equalities(tree, [three, JointEquality({"c": 2.0}, (0.5,))])
     assert (held, left) == ({"c": 0.25}, [])

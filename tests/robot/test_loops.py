@@ -10,7 +10,7 @@ from dynid import ModelError
 from dynid.dynamics import assemble
 from dynid.errors import Infeasible
 from dynid.robot import Frame, Loop
-from dynid.robot.dh import robot_from_rows
+from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from dynid.robot.spatial import placement
@@ -33,7 +33,7 @@ def _linkage(coupler=0.4, **options):
         "second": {"link": "link3", "name": "rocker_end", "xyz": [0.3, 0, 0]},
     }
     options = {"loop": [pin], "posture": {"a": -1.0, "b": 0.5, "c": -1.2}, **options}
-    return robot_from_rows(ROWS, "origin", "linkage", **options)
+    return Robot.from_dh(ROWS, "origin", name="linkage", **options)
 
 
 def test_coordinates_are_the_independent_joints():
@@ -54,7 +54,7 @@ def test_driven_joints_stay_independent():
         "first": {"link": "link2", "xyz": [0.4, 0, 0]},
         "second": {"link": "link3", "xyz": [0.3, 0, 0]},
     }
-    robot = robot_from_rows(rows, "origin", "x", loop=[pin], posture={"a": -1.0, "b": 0.5, "c": -1.2})
+    robot = Robot.from_dh(rows, "origin", name="x", loop=[pin], posture={"a": -1.0, "b": 0.5, "c": -1.2})
     assert robot.coordinates == ("c",)
 
 
@@ -93,7 +93,7 @@ def test_rod_is_a_massless_link_between_balls():
         "second": {"link": "link3", "xyz": [0.3, 0, 0]},
     }
     start = {"a": -1.0, "b": 0.5, "c": -1.2}
-    linkage = robot_from_rows(light, "origin", "x", loop=[pin], posture=start)
+    linkage = Robot.from_dh(light, "origin", name="x", loop=[pin], posture=start)
     rod = {
         "kind": "rod",
         "length": 0.4,
@@ -102,7 +102,7 @@ def test_rod_is_a_massless_link_between_balls():
     }
     rows = [light[0], light[2]]
     rows[1] = dict(rows[1], link="link3")
-    with_rod = robot_from_rows(rows, "origin", "x", loop=[rod], posture={"a": -1.0, "c": linkage.assembled[2]})
+    with_rod = Robot.from_dh(rows, "origin", name="x", loop=[rod], posture={"a": -1.0, "c": linkage.assembled[2]})
     q, v, a = np.array([[-0.9], [-0.7]]), np.array([[1.0], [2.0]]), np.array([[0.5], [-3.0]])
     assert dynid.inverse_dynamics(with_rod, q, v, a) == pytest.approx(
         dynid.inverse_dynamics(linkage, q, v, a), abs=1e-12
@@ -117,7 +117,7 @@ def test_weld_closes_position_and_rotation():
         {"name": "slide", "kind": "prismatic", "axis": [1, 0, 0], "parent": "base", "inertia": {"mass": 1.0}},
     ]
     weld = {"kind": "weld", "first": {"link": "link3"}, "second": {"link": "link4", "xyz": [0.1, 0, -0.1]}}
-    robot = robot_from_rows(rows, "origin", "x", loop=[weld], posture={"a": 0.9, "b": -0.6, "c": -0.3, "slide": 0.3})
+    robot = Robot.from_dh(rows, "origin", name="x", loop=[weld], posture={"a": 0.9, "b": -0.6, "c": -0.3, "slide": 0.3})
     assert robot.n == 1
     x = assemble(robot, robot.home[None], [[1.0]])
     assert abs(x.q[0, :3].sum()) < 1e-12
@@ -138,10 +138,10 @@ def test_locked_joint_of_a_loop():
 def test_transmission_over_the_independent_joints():
     rows = [dict(row) for row in ROWS]
     motor = {"name": "m", "ratio": 50.0, "drive": {"Ia": 0.1}}
-    robot = robot_from_rows(
+    robot = Robot.from_dh(
         rows,
         "origin",
-        "x",
+        name="x",
         motor=[motor],
         coupling=[[1.0], [0.0], [0.0]],
         loop=[
@@ -181,7 +181,7 @@ def test_singular_assembled_posture():
         "second": {"link": "link3", "name": "s", "xyz": [0.2, 0, 0]},
     }
     with expect_error(ModelError, "posture"):
-        robot_from_rows(flat, "origin", "flat", loop=[pin])
+        Robot.from_dh(flat, "origin", name="flat", loop=[pin])
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_no_joint_left():
         "second": {"link": "base", "xyz": [0, 0, -0.2]},
     }
     with expect_error(ModelError):
-        robot_from_rows(ROWS[:1], "origin", "x", loop=[fixed])
+        Robot.from_dh(ROWS[:1], "origin", name="x", loop=[fixed])
 
 
 @pytest.mark.parametrize(
@@ -225,11 +225,11 @@ def test_frame_on_a_link_that_does_not_exist():
     with expect_error(ModelError, "frame", code="unknown_name"):
         robot.with_loops(Loop("connect", Frame("near", 0, np.eye(4)), Frame("far", 7, np.eye(4))))
     with expect_error(ModelError, code="unknown_name"):
-        robot_from_rows(
-            ROWS, "origin", "x", loop=[{"kind": "connect", "first": {"link": "q"}, "second": {"link": "base"}}]
+        Robot.from_dh(
+            ROWS, "origin", name="x", loop=[{"kind": "connect", "first": {"link": "q"}, "second": {"link": "base"}}]
         )
     with expect_error(ModelError, code="missing_argument"):
-        robot_from_rows(ROWS, "origin", "x", passive=["a"])
+        Robot.from_dh(ROWS, "origin", name="x", passive=["a"])
 
 
 def test_posture_beyond_the_linkage_names_the_sample_and_the_frames():

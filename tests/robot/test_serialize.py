@@ -11,7 +11,7 @@ import pytest
 
 import dynid
 from dynid.errors import ModelError
-from dynid.robot import Robot
+from dynid.robot.model import Robot
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from tests.support.errors import expect_error
 from tests.support.random_robots import random_robot

@@ -12,7 +12,7 @@ import pytest
 
 import dynid
 from dynid.errors import UnknownName
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.signals.filters import decimate
 from dynid.signals.settings import Signals, prepare
 from tests.support.errors import expect_error
@@ -63,7 +63,7 @@ def test_each_setting_changes_what_it_names(change: dict[str, Any], where: str) 
 
 def test_min_velocity_and_decimate_reach_the_observation() -> None:
     """They act on rows, joint by joint."""
-    from dynid.identification.observation import observe
+    from dynid.identification.observing import observe
     from tests.support.synthetic import EXACT, arm, record
 
     robot = arm()
@@ -79,7 +79,7 @@ def test_min_velocity_and_decimate_reach_the_observation() -> None:
 
 def _rows(trim: float, torque: Callable[[np.ndarray], np.ndarray], decimate: tuple[int, ...] = (10,)) -> np.ndarray:
     """Torque rows (channel, row) of one run of the three-joint arm, at 200 Hz, decimated."""
-    from dynid.identification.observation import observe
+    from dynid.identification.observing import observe
     from tests.support.synthetic import EXACT, arm, motion
 
     robot = arm()

@@ -73,7 +73,7 @@ def test_the_verdict_on_a_payload_names_the_gains(
     for name in PAIRS:
         for typed in (KNOWN["gains"], KNOWN["other_gains"]):
             found = payload_mass(robot, typed, *pair(robot, name))
-            verdict = dynid.assessment.assess_result(found)
+            verdict = dynid.calibration.assess_payload(found)
             assert abs(found.mass - KNOWN["payload"]) < 2.5 * found.mass_std
             assert verdict.verdict == "use with care" and verdict.reasons[0].startswith(
                 "the gains of the drives decide"
@@ -84,7 +84,7 @@ def test_the_verdict_on_a_payload_names_the_gains(
         robot, after, before, link=TOOL, signals=SIGNALS, gain_std=own.relative_covariance
     )
     assert abs(found.mass - KNOWN["payload"]) < 2 * found.mass_std < 0.15
-    assert dynid.assessment.assess_result(found).trusted
+    assert dynid.calibration.assess_payload(found).trusted
 
 
 def test_held_out_error_is_not_worse_than_with_published_gains(

@@ -11,7 +11,8 @@ import pytest
 import dynid
 from dynid.assessment.causes.cause import Cause, CauseCode
 from dynid.cli.demo import synthetic_recording
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from studies.reproduce.verdict_advice import error_by_advice, unseen_error
 

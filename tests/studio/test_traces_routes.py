@@ -18,7 +18,8 @@ from fastapi import FastAPI
 import dynid
 from dynid.cli.demo import synthetic_recording
 from dynid.errors import MissingArgument, MissingFile
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.studio.guard import Guard
 from dynid.studio.session import Session
 from dynid.studio.traces import Trace

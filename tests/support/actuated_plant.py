@@ -7,7 +7,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 from dynid import Robot
-from dynid.actuators import ActuatorLaw
+from dynid.robot import ActuatorLaw
 
 Array = NDArray[np.float64]
 

@@ -9,10 +9,12 @@ import numpy as np
 
 import dynid
 import dynid.simulation
-from dynid.actuators import ActuatorLaw, Commands, Segments, rollout
+from dynid.actuators import Commands, Segments, rollout
 from dynid.cli.demo import synthetic_recording
 from dynid.export.urdf import write_urdf
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 from tests.support import walkers
 from tests.support.person import on_the_ground, swaying, write_plate
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.actuators import ActuatorLaw, Commands, Segments, rollout
-from dynid.recording.recording import Recording, Run
+from dynid.actuators import Commands, Segments, rollout
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot import ActuatorLaw
 
 __all__ = ["encoder_log"]
 

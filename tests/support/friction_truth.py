@@ -10,7 +10,8 @@ from dynid.excitation.fourier import random_fourier
 from dynid.friction.models import friction_model
 from dynid.friction.pieces import Features
 from dynid.friction.rows import without_friction
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from tests.support.synthetic import EXACT, arm
 
 Array = NDArray[np.float64]

@@ -6,7 +6,6 @@ import numpy as np
 
 import dynid
 from dynid import Robot
-from dynid.robot.dh import robot_from_rows
 from tests.support.linkages import parallelogram
 
 # A share of the largest number. Python and generated code stop at gaps that differ by rounding.
@@ -38,7 +37,7 @@ def slider() -> Robot:
     ]
     weld = {"kind": "weld", "first": {"link": "link4"}, "second": {"link": "link5", "xyz": [0.1, 0, -0.1]}}
     start = {"a": 0.9, "b": -0.6, "c": -0.3, "slide": 0.3}
-    return robot_from_rows(rows, "origin", "slider", loop=[weld], posture=start, passive=["b", "c", "slide"])
+    return Robot.from_dh(rows, "origin", name="slider", loop=[weld], posture=start, passive=["b", "c", "slide"])
 
 
 def rod() -> Robot:
@@ -49,7 +48,7 @@ def rod() -> Robot:
     ]
     ends = {"first": {"link": "link1", "xyz": [0.15, 0, 0]}, "second": {"link": "link2", "xyz": [0, 0, 0.3]}}
     loop = {"kind": "rod", "length": 0.45, **ends}
-    return robot_from_rows(rows, "origin", "rod", loop=[loop], posture={"a": -1.0, "c": 0.3}, passive=["c"])
+    return Robot.from_dh(rows, "origin", name="rod", loop=[loop], posture={"a": -1.0, "c": 0.3}, passive=["c"])
 
 
 def pinned(coupler: float, **row: object) -> Robot:
@@ -65,7 +64,7 @@ def pinned(coupler: float, **row: object) -> Robot:
         "second": {"link": "link4", "xyz": [0.3, 0, 0]},
     }
     start = {"a": -1.0, "b": 0.5, "c": -1.2}
-    return robot_from_rows(rows, "origin", "pinned", loop=[pin], posture=start, passive=["b", "c"])
+    return Robot.from_dh(rows, "origin", name="pinned", loop=[pin], posture=start, passive=["b", "c"])
 
 
 def followed() -> Robot:

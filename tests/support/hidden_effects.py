@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.excitation.fourier import random_fourier
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.settings import Signals
 
 Array = NDArray[np.float64]

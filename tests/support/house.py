@@ -33,6 +33,8 @@ SENTENCES = {
     "identification": "observation, estimators (one file each), the posterior, estimates and their validation",
     "calibration": "payloads, drive gains, sensors, tilt of the base",
     "online": "identification while the robot runs",
+    "flexible": "springs between motors and links",
+    "legs": "robots on legs with unknown contact forces",
     "friction": "nonlinear friction models and their selection",
     "actuators": "laws of servos and motors, from commands and encoders",
     "fleet": "many units over many dates",

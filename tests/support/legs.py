@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid import Robot
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.rollouts import Commands
 from dynid.inertia import inertia_from_com
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.parts import Joint, Link
 
 Array = NDArray[np.float64]

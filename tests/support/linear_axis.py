@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.controllers import bandwidth_gains, cascade
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.sensors import Sensors
 

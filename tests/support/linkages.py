@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 import dynid
 from dynid.export.mjcf import write_mjcf
 from dynid.robot import Frame, Loop
-from dynid.robot.dh import robot_from_rows
 from dynid.robot.model import Robot
 
 Array = NDArray[np.float64]
@@ -49,10 +48,10 @@ def parallelogram() -> Robot:
             "second": {"link": "link3", "name": "crank_end", "xyz": [0.3, 0, 0]},
         }
     ]
-    return robot_from_rows(
+    return Robot.from_dh(
         rows,
         "origin",
-        "parallelogram",
+        name="parallelogram",
         loop=loop,
         passive=["bar", "second"],
         posture={"first": 1.0, "bar": -1.0, "second": 1.0},

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 
 Array = NDArray[np.float64]
 

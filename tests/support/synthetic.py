@@ -8,7 +8,8 @@ import dynid
 from dynid.excitation.fourier import random_fourier
 from dynid.identification.observation import Block, Observation, fold
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.settings import Signals
 
 # Exact derivatives of periodic motion and nothing else: what is left is the estimator.

@@ -17,7 +17,7 @@ import pytest
 
 import dynid
 from dynid import Robot, generate_code
-from dynid.actuators import ActuatorLaw
+from dynid.robot import ActuatorLaw
 from tests.support.random_robots import random_robot
 
 ROBOTS = {

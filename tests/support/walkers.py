@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.identification.legs import Contact, standing_run
+from dynid.legs import Contact, standing_run
 from studies.reproduce.legs_models import QUADRUPED_FEET, quadruped_xml
 
 POSTURE = np.tile([0.0, 0.75, -1.5], 4)

@@ -1,12 +1,10 @@
 from .design import ChirpDesign as ChirpDesign
 from .design import ChirpTrial as ChirpTrial
 from .design import design_chirps as design_chirps
-from .draws import ParameterDraws as ParameterDraws
 from .estimate import ActuatorEstimate as ActuatorEstimate
 from .estimate import Confounded as Confounded
 from .estimate_file import load_actuators as load_actuators
 from .identify import identify_actuators as identify_actuators
-from .law import ActuatorLaw as ActuatorLaw
 from .law_file import load_law as load_law
 from .posterior import draw_actuators as draw_actuators
 from .prediction import predict_std as predict_std
@@ -22,3 +20,4 @@ from .unknowns import Quantity as Quantity
 from .unknowns import Unknown as Unknown
 from .validation import PositionErrors as PositionErrors
 from .validation import position_errors as position_errors
+from .verdict import assess_actuators as assess_actuators

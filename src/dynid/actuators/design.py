@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.prediction import Predicted, checked_noise, predict, resting
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, Spec, Unknown
 from dynid.dynamics.functions import mass_matrix
@@ -21,7 +20,8 @@ from dynid.errors import Infeasible, InvalidShape, InvalidValue, NotApplicable, 
 from dynid.files import write_text
 from dynid.markup import HtmlFrame
 from dynid.progress import Progress, ProgressCallback
-from dynid.recording.recording import column_names
+from dynid.recording.run import column_names
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
 
@@ -272,7 +272,8 @@ def design_chirps(
     Examples
     --------
     >>> import dynid
-    >>> from dynid.actuators import ActuatorLaw, design_chirps
+    >>> from dynid.actuators import design_chirps
+    >>> from dynid.robot import ActuatorLaw
     >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
     >>> law = ActuatorLaw(robot.coordinates, kp=60.0, kd=3.0)
     >>> design = design_chirps(robot, law, 0.4, seconds=4.0)

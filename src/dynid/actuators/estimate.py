@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.unknowns import Unknown
 from dynid.errors import UnknownName, did_you_mean
 from dynid.markup import HtmlFrame
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import Fingerprint
 

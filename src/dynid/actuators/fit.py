@@ -35,11 +35,11 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.actuators.chains import independent_chains
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log
 from dynid.actuators.rollouts import STEP, Directions, Rollout, Segments, rollout, touched
 from dynid.actuators.unknowns import ParameterSpace, Quantity
 from dynid.errors import SimulationFailed
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 
 __all__ = ["Fitted", "Stage", "fit", "inverse_of", "refit"]

@@ -13,10 +13,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import Mismatch
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.filters import lowpass
 

@@ -15,7 +15,6 @@ from dynid.actuators.bodies import consistent_robot
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.fit import Fitted, fit, refit
 from dynid.actuators.following import check_followed
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs, still_joints
 from dynid.actuators.rollouts import with_steep_friction
 from dynid.actuators.start import first_values
@@ -31,6 +30,7 @@ from dynid.actuators.validation import simulated_errors
 from dynid.errors import NotIdentifiable
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import Recording
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.fingerprint import fingerprint

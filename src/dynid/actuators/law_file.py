@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.errors import (
     DamagedFile,
     DataError,
@@ -27,6 +26,7 @@ from dynid.errors import (
 )
 from dynid.patterns import matching_expression
 from dynid.reading import read_toml
+from dynid.robot.actuator_law import PER_JOINT, ActuatorLaw
 from dynid.robot.mjcf_values import NEEDS_MUJOCO
 
 __all__ = ["law_from_dict", "law_of_file", "law_to_dict", "load_law"]

@@ -9,10 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.rollouts import Commands
 from dynid.errors import Mismatch, MissingArgument, MissingData, NotApplicable, TooFew, keyword
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative, lowpass
 from dynid.signals.motion_band import motion_band

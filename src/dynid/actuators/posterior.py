@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.actuators.bodies import consistent_robot
-from dynid.actuators.draws import ParameterDraws
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.unknowns import SYMBOLS, Quantity, base_of
 from dynid.errors import InvalidValue
+from dynid.identification.parameter_draws import ParameterDraws
 
 __all__ = ["draw_actuators"]
 

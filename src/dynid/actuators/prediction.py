@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.actuators.fit import inverse_of
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.rollouts import Commands, Segments, rollout
 from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Spec, Unknown, parameter_space
 from dynid.errors import InvalidShape, InvalidValue, SimulationFailed
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.threads import one_blas_thread

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.actuators.chains import Chain, independent_chains
-from dynid.actuators.law import PER_JOINT, ActuatorLaw
 from dynid.dynamics.batch import as_parameters, for_kernel, run_each, thread_count
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import (
@@ -24,6 +23,7 @@ from dynid.errors import (
     NotFinite,
     UnknownName,
 )
+from dynid.robot.actuator_law import PER_JOINT, ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.replay import Ending

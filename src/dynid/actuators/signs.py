@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
 from dynid.dynamics.functions import gravity_torque
 from dynid.errors import InvalidValue, NotApplicable, NotIdentifiable
 from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
 

@@ -13,10 +13,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log
 from dynid.actuators.unknowns import SYMBOLS, ParameterSpace, Quantity
 from dynid.dynamics.functions import inverse_dynamics, regressor
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.signals.filters import lowpass
 from dynid.signals.shift import shifted
 

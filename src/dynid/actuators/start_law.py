@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import MissingData
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 
 __all__ = ["law_of_inertia"]

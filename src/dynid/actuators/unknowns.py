@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import EARLY, ActuatorLaw
 from dynid.actuators.rollouts import Directions
 from dynid.errors import (
     ConflictingArguments,
@@ -23,6 +22,7 @@ from dynid.errors import (
 )
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_expression
+from dynid.robot.actuator_law import EARLY, ActuatorLaw
 from dynid.robot.model import Robot
 
 __all__ = [

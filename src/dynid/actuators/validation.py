@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.logs import Log, read_logs
 from dynid.actuators.rollouts import Segments, rollout
 from dynid.markup import HtmlFrame
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.repetition import repeated_share

@@ -15,9 +15,7 @@ from .model.physical import audit as audit
 from .model.plausible import BodyCode as BodyCode
 from .model.plausible import BodyFinding as BodyFinding
 from .model.plausible import implausible_bodies as implausible_bodies
-from .verdict.actuators import assess_actuators as assess_actuators
 from .verdict.assess import assess as assess
 from .verdict.assessment import Assessment as Assessment
 from .verdict.assessment import Check as Check
 from .verdict.assessment import CheckCode as CheckCode
-from .verdict.results import assess_result as assess_result

@@ -14,7 +14,8 @@ from dynid.plotting.labels import axis_label, signal_label
 from dynid.plotting.style import LIMIT, MEASURED, PALETTE, PREDICTED, RESIDUAL, axes_of, look_of, shared_legend, styled
 from dynid.plotting.traces import TIME, chosen_joints, legend_above
 from dynid.recording.drawing import prismatic_joints
-from dynid.recording.recording import PARTS, Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import PARTS, Run
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:

@@ -11,3 +11,5 @@ from .payload import Payload as Payload
 from .payload import identify_payload as identify_payload
 from .sensors.calibrate import calibrate_sensors as calibrate_sensors
 from .sensors.result import SensorCalibration as SensorCalibration
+from .verdict import assess_gains as assess_gains
+from .verdict import assess_payload as assess_payload

@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.calibration.gain_fit import METHODS, GainFit, GainRows, Method, NegativeGain, output, tls, wls
-from dynid.calibration.loaded import (
-    LoadedRows,
-    channel_residuals,
-    drive_columns,
-    load_columns,
-    short_of_rows,
-)
+from dynid.calibration.loaded import LoadedRows, channel_residuals, drive_columns, short_of_rows
 from dynid.calibration.payload import Payload
 from dynid.errors import (
     Duplicate,
@@ -38,9 +32,11 @@ from dynid.errors import (
     keyword,
     named,
 )
-from dynid.identification.observation import Observation, observe, time_parts
+from dynid.identification.observation import Observation, time_parts
+from dynid.identification.observing import observe
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.parameters.loads import load_columns
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows

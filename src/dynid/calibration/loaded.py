@@ -19,36 +19,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.errors import NotApplicable, UnknownName
+from dynid.errors import UnknownName
 from dynid.identification.observation import Observation, fold
 from dynid.parameters.base import BaseParameters
+from dynid.parameters.loads import load_columns
 from dynid.patterns import matching_names
-from dynid.robot.model import Robot
 
-__all__ = ["LoadedRows", "drive_columns", "link_mass", "load_columns", "loaded_rows", "without_span"]
+__all__ = ["LoadedRows", "drive_columns", "loaded_rows", "without_span"]
 
 Array = NDArray[np.float64]
 
 # Directions weaker than this share of the strongest unit column are rounding.
 _WEAKEST = 1e-10
-
-
-def load_columns(base: BaseParameters, link: str) -> Array:
-    """K_L (b, 10): contribution of the inertial parameters of a body on a link to the base parameters."""
-    robot = base.robot
-    if robot.link_index(link) not in robot.parameter_links:
-        raise NotApplicable(f"a load on link '{link}' is not moved by any joint; name a link that has parameters")
-    first = robot.parameter_names.index(f"m_{link}")
-    columns = base.matrix[:, first : first + 10]
-    if not np.any(columns):
-        raise NotApplicable(f"a body on link '{link}' has no effect on {', '.join(base.channels)}")
-    return columns
-
-
-def link_mass(robot: Robot, link: str) -> float:
-    """Mass in kg of a link with parameters in the robot file; infinite where it has none."""
-    mass = float(robot.parameters[robot.parameter_names.index(f"m_{link}")])
-    return mass if mass > 0 else np.inf
 
 
 def drive_columns(base: BaseParameters, patterns: Sequence[str]) -> Array:

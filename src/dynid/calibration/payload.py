@@ -24,7 +24,6 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.calibration.body_fit import FORMS, BodyFit, Form, body_sizes, fit_body
 from dynid.calibration.loaded import (
     LoadedRows,
     channel_residuals,
@@ -34,12 +33,15 @@ from dynid.calibration.loaded import (
     without_span,
 )
 from dynid.errors import ConflictingArguments, DataError, InvalidValue, Mismatch, MissingArgument, UnknownName, named
+from dynid.feasibility.body_fit import FORMS, BodyFit, Form, body_sizes, fit_body
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, observe, time_parts
+from dynid.identification.observation import Observation, time_parts
+from dynid.identification.observing import observe
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_to_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked

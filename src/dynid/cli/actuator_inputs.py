@@ -11,7 +11,7 @@ from dynid.cli.resolve import locked
 from dynid.errors import MissingArgument
 
 if TYPE_CHECKING:
-    from dynid.actuators.law import ActuatorLaw
+    from dynid.robot.actuator_law import ActuatorLaw
     from dynid.robot.model import Robot
 
 __all__ = ["actuated_robot", "stated_law"]

@@ -17,8 +17,8 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
 from dynid.identification.validation import Validation
 from dynid.parameters.base import base_parameters
-from dynid.recording.recording import Recording, Run
-from dynid.report.document import write as write_report
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.load import load_robot
 from dynid.robot.model import Robot
 
@@ -48,8 +48,10 @@ class Demo:
 
     def report(self, path: str | Path) -> Assessment:
         """Write the report of the demonstration, with plain weighted least squares beside its method."""
+        from dynid.report.document import write
+
         plain = identify(self.estimate.robot, self.fitted, "wls")
-        return write_report(
+        return write(
             self.estimate, path, self.unseen, recording=self.fitted, others=[plain], command="dynid demo", seed=0
         )
 

@@ -172,9 +172,9 @@ def _actuators(
 
 def _ranges(inputs: Inputs, output: Path, count: int, untrusted: bool, as_json: bool) -> None:
     """Ranges of the standard parameters of an estimate with their correlation and its verdict."""
-    from dynid.actuators.draws import ParameterDraws
     from dynid.export.label import label_of
     from dynid.export.randomization import write_ranges
+    from dynid.identification.parameter_draws import ParameterDraws
 
     if inputs.estimate is None:
         raise NotApplicable("--draws are those of an estimate: name its file in place of the robot", "draws")

@@ -63,7 +63,7 @@ def flexible(
     Example: dynid flexible arm.urdf flexible1.csv --rotor-inertia --friction viscous+coulomb+offset
     --validate flexible2.csv -o joints.toml
     """
-    from dynid.identification.flexible import identify_flexible
+    from dynid.flexible import identify_flexible, write_flexible
 
     check_outputs(output)
     if output is not None and output.suffix not in ENDINGS:
@@ -83,9 +83,7 @@ def flexible(
         with working("validating"):
             validation = found.validate(unseen)
     if output is not None:
-        from dynid.export.model_file import write
-
-        for warning in write(found, output):
+        for warning in write_flexible(found, output):
             print(f"dynid: {warning}", file=sys.stderr)
         wrote(output)
     if as_json:

@@ -33,7 +33,7 @@ from dynid.errors import ConflictingArguments, DynidError, InvalidValue, Missing
 if TYPE_CHECKING:
     from dynid.assessment.causes.diagnosis import Diagnosis
     from dynid.assessment.verdict.assessment import Assessment
-    from dynid.cli.project_text import HeldOut
+    from dynid.cli.values import HeldOut
     from dynid.identification.estimate import Estimate
     from dynid.identification.observation import Observation
     from dynid.identification.validation import Validation
@@ -420,7 +420,7 @@ def run_method(
 ) -> tuple[Estimate, Observation | None]:
     """The estimate and, for methods that do not simulate, the observation it was identified from."""
     from dynid.identification.estimators.registry import find_method, method_options
-    from dynid.identification.observation import observe
+    from dynid.identification.observing import observe
     from dynid.identification.pipeline import identify as run
     from dynid.identification.pipeline import identify_observed
 

@@ -50,7 +50,8 @@ def init(
     Example: dynid init arm.urdf run1.csv run2.csv
     """
     from dynid.cli.project import load_project
-    from dynid.cli.project_text import HeldOut, project_text
+    from dynid.cli.project_text import project_text
+    from dynid.cli.values import HeldOut
 
     if output.exists() and not force:
         raise NotWritable(f"'{output}' is there already: overwrite it with --force, or write another with -o", "output")

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.cli import values
 from dynid.cli.progress import working
-from dynid.cli.values import Source
+from dynid.cli.values import HeldOut, Source
 from dynid.errors import ConflictingArguments, InvalidValue, MissingArgument, NotApplicable, TooFew
 
 if TYPE_CHECKING:
     from dynid.cli.project import Project
-    from dynid.cli.project_text import HeldOut
     from dynid.friction.selection import FrictionSelection
     from dynid.identification.estimate import Estimate
     from dynid.identification.estimators.method import Method
@@ -176,8 +175,6 @@ class Inputs:
 
     def held_out(self, validate: Sequence[str] | None, share: float | None, rows: str | None) -> HeldOut:
         """What `read_split` validates on: the options, or [runs] of the project file."""
-        from dynid.cli.project_text import HeldOut
-
         if validate or share is not None or rows is not None or self.project is None:
             return HeldOut([values.source(x) for x in validate or ()], share, rows)
         runs = self.project.runs

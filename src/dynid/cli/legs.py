@@ -18,8 +18,8 @@ from dynid.cli.wrap import with_logs
 from dynid.errors import MissingArgument, UnknownName
 
 if TYPE_CHECKING:
-    from dynid.identification.legs.contacts import Contact
-    from dynid.identification.legs.result import LegsEstimate
+    from dynid.legs.contacts import Contact
+    from dynid.legs.result import LegsEstimate
 
 
 @app.command()
@@ -49,7 +49,7 @@ def legs(
 
     Example: dynid legs dog.xml stand.csv --feet FL_foot,FR_foot,RL_foot,RR_foot --imu imu -o dog.urdf
     """
-    from dynid.identification.legs import identify_legs
+    from dynid.legs import identify_legs
 
     check_outputs(output)
     contacts = _contacts(feet, radius)
@@ -101,7 +101,7 @@ def _save(found: LegsEstimate, output: Path, robot_file: str) -> None:
 
 def _contacts(feet: str | None, radius: float) -> list[Contact]:
     """Contacts from FRAME or FRAME:KIND, separated by commas."""
-    from dynid.identification.legs.contacts import Contact, ContactKind
+    from dynid.legs.contacts import Contact, ContactKind
 
     if not feet:
         raise MissingArgument("the feet are not known: give their frames, --feet FL_foot,FR_foot", "feet")

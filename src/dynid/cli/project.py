@@ -355,7 +355,7 @@ def load_project(path: str | Path) -> Project:
     try:
         log = LogFormat.from_toml({"log": data.pop("log", {})})
     except DynidError as error:
-        raise error.at(f"{path}: [log]") from None
+        raise error.in_words(str).at(f"{path}: [log]") from None
     try:
         return Project(path=path, log=log, **data)
     except ValidationError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +16,11 @@ from dynid.robot.load import USUAL_FRICTION, load_robot
 if TYPE_CHECKING:
     from dynid.assessment.data.route import Route
     from dynid.cli.inputs import Inputs
-    from dynid.cli.values import Source
+    from dynid.cli.values import HeldOut, Source
     from dynid.recording.recording import Recording
     from dynid.robot.model import Robot
 
-__all__ = ["HeldOut", "project_text", "rerun_text"]
+__all__ = ["project_text", "rerun_text"]
 
 # Signals that logs usually have, and what they are needed for.
 _USUAL = {
@@ -30,15 +29,6 @@ _USUAL = {
     "torque": "joint torques; needed unless there are currents",
     "current": "motor currents; --gain turns them into torques",
 }
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """What is kept for validation: other logs, a share of each run, or rows START:STOP."""
-
-    logs: Sequence[Source] = ()
-    share: float | None = None
-    rows: str | None = None
 
 
 def project_text(

@@ -198,9 +198,9 @@ def result_page(report: Path | None) -> Path | None:
 def judged(result: Any, report: Path | None, unseen: Any = None, prior: Any = None) -> Assessment:
     """The verdict on a payload, gains, friction, a fleet or actuators, and its page where one is asked for."""
     if report is None:
-        from dynid.assessment.verdict.results import assess_result
+        from dynid.report.results import verdict_on
 
-        return assess_result(result, unseen, prior)
+        return verdict_on(result, unseen, prior)
     from dynid.report.results import write_result
 
     assessment = write_result(result, report, unseen, prior, command=_command())

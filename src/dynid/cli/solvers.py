@@ -43,7 +43,7 @@ def solvers(
     """
     from dataclasses import replace
 
-    from dynid.identification.observation import observe
+    from dynid.identification.observing import observe
     from dynid.identification.other_solvers import feasible_problem
 
     check_outputs(output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Literal, cast
@@ -11,6 +12,7 @@ from dynid.errors import InvalidType, InvalidValue
 from dynid.reading import whole_number
 
 __all__ = [
+    "HeldOut",
     "Source",
     "checked",
     "coulomb_slope",
@@ -38,6 +40,15 @@ Source = str | dict[str, Path]
 
 # Sizes in SI units that no option goes beyond; the squares and counts that follow from them do not overflow.
 _SMALLEST, _LARGEST = 1e-15, 1e15
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What is kept for validation: other logs, a share of each run, or rows START:STOP."""
+
+    logs: Sequence[Source] = ()
+    share: float | None = None
+    rows: str | None = None
 
 
 def checked(value: float, option: str) -> float:

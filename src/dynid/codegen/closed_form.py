@@ -19,8 +19,7 @@ from dynid.codegen.graph import Graph, Node, evaluate
 from dynid.codegen.simplify import simplified
 from dynid.dynamics.assembly import assemble, reachable_postures
 from dynid.dynamics.tree import Tree, compile_robot
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import Constraint, Loop, LoopKind
+from dynid.robot.constraints import Constraint, JointEquality, Loop, LoopKind
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.codegen.c import emit_c
-from dynid.codegen.casadi_function import emit_casadi
+from dynid.codegen.casadi_function import casadi_function, emit_casadi
 from dynid.codegen.compiled import CompiledCode, compile_c
 from dynid.codegen.functions import FUNCTIONS, Function, build_function
 from dynid.codegen.jax_file import emit_jax
@@ -41,10 +41,14 @@ from dynid.feasibility.queries import is_feasible
 from dynid.files import make_folder, write_text
 from dynid.identification.estimate import Estimate
 from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 
-__all__ = ["EMITTERS", "GeneratedCode", "generate_code"]
+if TYPE_CHECKING:
+    import casadi as ca
+
+__all__ = ["EMITTERS", "GeneratedCode", "casadi_functions", "generate_code"]
 
 Array = NDArray[np.float64]
 
@@ -294,6 +298,59 @@ def generate_code(
     files = dict(EMITTERS[language](program))
     operations = {} if language in _TENSORS else {f.name: program.operations(f) for f in made}
     return GeneratedCode(language, files, operations, program, () if label is None else tuple(label.warnings))
+
+
+def casadi_functions(
+    robot: Robot | Estimate,
+    functions: Sequence[str] = ("inverse_dynamics", "forward_dynamics", "mass_matrix"),
+    *,
+    parameters: str = "standard",
+    values: ArrayLike | None = None,
+    name: str | None = None,
+    allow_infeasible: bool = False,
+    untrusted: bool = False,
+) -> dict[str, ca.Function]:
+    """CasADi functions (SX) of the dynamics of a robot or an estimate.
+
+    Parameters
+    ----------
+    robot : Robot or Estimate
+        The robot, or an estimate whose identified parameters are used.
+    functions : sequence of str, default ("inverse_dynamics", "forward_dynamics", "mass_matrix")
+        Functions to build, as for `generate_code`.
+    parameters : {"standard", "base", "symbolic", "symbolic-base"}, default "standard"
+        As for `generate_code`.
+    values : array_like, optional
+        Standard (p,) or base (b,) parameter values that replace those of the robot. SI units.
+    name : str, optional
+        Prefix of the function names; by default the robot's name.
+    allow_infeasible : bool, default False
+        Accept parameters that are not physically consistent.
+    untrusted : bool, default False
+        Build functions of an estimate whose verdict is "do not use". It is refused otherwise.
+
+    Returns
+    -------
+    dict of str to casadi.Function
+        Inputs are named q, v, a, tau and parms, outputs tau, Y, M, C and a. Forward dynamics has a second output
+        `pivots`, which is positive where the mass matrix is positive definite.
+
+    Raises
+    ------
+    DataError
+        If CasADi is not installed (`pip install dynid[symbolic]`), or as for `generate_code`.
+    """
+    code = generate_code(
+        robot,
+        functions,
+        language="casadi",
+        parameters=parameters,
+        values=values,
+        name=name,
+        allow_infeasible=allow_infeasible,
+        untrusted=untrusted,
+    )
+    return {f.name: casadi_function(code.program, f) for f in code.program.functions}
 
 
 def _wanted(functions: Sequence[str], every: tuple[str, ...]) -> tuple[str, ...]:

@@ -21,8 +21,7 @@ from dynid.codegen.simplify import simplified
 from dynid.codegen.vectors import Vector, add, combine, cross, dot, scale, snap, turn, turn_z
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import ModelError
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import Loop, LoopKind
+from dynid.robot.constraints import JointEquality, Loop, LoopKind
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame
 

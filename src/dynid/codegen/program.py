@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.codegen.functions import Function
 from dynid.codegen.linkage import Linkage
 from dynid.codegen.operations import Operations, count_operations
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 
 __all__ = ["Program"]

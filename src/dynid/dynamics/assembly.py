@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import as_batch, first_use, for_kernel, run
 from dynid.dynamics.tree import Tree, compile_robot
 from dynid.errors import DataError, Infeasible
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import LoopKind, gap_limit
+from dynid.robot.constraints import JointEquality, LoopKind
+from dynid.robot.loops import gap_limit
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame
 
@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from dynid.dynamics.kernels.equations import Linkage
     from dynid.dynamics.tree import DriveArrays
 
-__all__ = ["Assembly", "assemble", "assembly_where_closed", "linkage", "projected", "reachable_postures"]
+__all__ = [
+    "Assembly",
+    "assemble",
+    "assembly_where_closed",
+    "linkage",
+    "of_given_shape",
+    "projected",
+    "reachable_postures",
+]
 
 Array = NDArray[np.float64]
 
@@ -162,6 +170,11 @@ def projected(assembly: Assembly, rows: Array) -> Array:
     out = np.empty((len(rows), len(robot.channels), flat.shape[2]))
     run(kernels.project, len(rows), (closure, len(robot.channels) - robot.n, assembly.slopes, flat), (out,))
     return out.reshape(len(rows), len(robot.channels), *rows.shape[2:])
+
+
+def of_given_shape(q: ArrayLike, rows: Array) -> Array:
+    """Rows (N, ...), without the first axis where q is a single configuration."""
+    return rows[0] if np.ndim(q) == 1 else rows
 
 
 def linkage(robot: Robot, drives: DriveArrays) -> Linkage:

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.dynamics.assembly import assemble, of_given_shape
 from dynid.dynamics.batch import as_batch, as_parameters, run
-from dynid.dynamics.closed import with_loops
 from dynid.dynamics.frames import base_placement
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import ModelError, UnknownName
@@ -52,7 +52,6 @@ def total_mass(robot: Robot, parameters: ArrayLike | None = None) -> float:
     return float(pi[masses].sum())
 
 
-@with_loops
 def center_of_mass(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Centre of mass of the whole robot, without the base link of a fixed base.
 
@@ -75,6 +74,8 @@ def center_of_mass(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = No
     ModelError
         If the total mass is not positive.
     """
+    if robot.loops:
+        return of_given_shape(q, center_of_mass(robot.tree, assemble(robot, q).q, parameters))
     (q,), _, single = as_batch(robot, q=q)
     world = base_placement(robot, q)
     out = np.einsum("nij,nj->ni", world[:, :3, :3], _center(robot, q, as_parameters(robot, parameters)))
@@ -82,7 +83,6 @@ def center_of_mass(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = No
     return out[0] if single else out
 
 
-@with_loops
 def momentum(
     robot: Robot,
     q: ArrayLike,
@@ -111,6 +111,9 @@ def momentum(
     ndarray, shape (N, 6) or (6,)
         Linear (kg m/s) and angular (kg m2/s) momentum.
     """
+    if robot.loops:
+        x = assemble(robot, q, v)
+        return of_given_shape(q, momentum(robot.tree, x.q, x.v, parameters, about=about))
     if about not in ("center", "origin"):
         raise UnknownName(f"about must be center or origin, got '{about}'", "about")
     (q, v), _, single = as_batch(robot, q=q, v=v)

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.dynamics.assembly import assemble, of_given_shape
 from dynid.dynamics.batch import as_batch, run
-from dynid.dynamics.closed import with_loops
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import ModelError, NotApplicable, UnknownName, named
 from dynid.robot.model import Robot
@@ -33,7 +33,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-@with_loops
 def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     """Forward kinematics: placement of a link or named frame in the world.
 
@@ -63,6 +62,8 @@ def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     >>> dynid.dynamics.frame_placement(robot, [0.1, 0.2], "link2").shape
     (4, 4)
     """
+    if robot.loops:
+        return of_given_shape(q, frame_placement(robot.tree, assemble(robot, q).q, frame))
     (q,), _, single = as_batch(robot, q=q)
     out = placement_in_base(robot, q, frame)
     if robot.base == "floating":
@@ -70,7 +71,6 @@ def frame_placement(robot: Robot, q: ArrayLike, frame: str) -> Array:
     return out[0] if single else out
 
 
-@with_loops
 def frame_jacobian(
     robot: Robot, q: ArrayLike, frame: str, *, reference: Literal["aligned", "local"] = "aligned"
 ) -> Array:
@@ -97,6 +97,9 @@ def frame_jacobian(
     ModelError
         If there is no such link or frame.
     """
+    if robot.loops:
+        x = assemble(robot, q)
+        return of_given_shape(q, frame_jacobian(robot.tree, x.q, frame, reference=reference) @ x.jacobian)
     if reference not in ("aligned", "local"):
         raise UnknownName(f"{named('reference')} '{reference}' is unknown: use aligned or local")
     (q,), samples, single = as_batch(robot, q=q)
@@ -124,12 +127,15 @@ def frame_jacobian(
     return out[0] if single else out
 
 
-@with_loops
 def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     """Acceleration (N, 6) of a frame at zero joint acceleration, (dJ/dt) v with J of `frame_jacobian`; fixed base only.
 
     Linear rows first, in world axes at the origin of the frame.
     """
+    if robot.loops:
+        x = assemble(robot, q, v)
+        turned = frame_jacobian(robot.tree, x.q, frame) @ x.a[:, :, None]
+        return of_given_shape(q, frame_drift(robot.tree, x.q, x.v, frame) + turned[:, :, 0])
     if robot.base == "floating":
         raise NotApplicable(f"robot '{robot.name}' has a floating base; the drift of a frame needs a fixed base")
     (q, v), _, single = as_batch(robot, q=q, v=v)
@@ -150,9 +156,10 @@ def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     return rate[0] if single else rate
 
 
-@with_loops
 def placement_in_base(robot: Robot, q: Array, frame: str) -> Array:
     """Placement (N, 4, 4) of a link or named frame in the frame of the base link, for q (N, nq)."""
+    if robot.loops:
+        return placement_in_base(robot.tree, assemble(robot, q).q, frame)
     body, on_body = _find(robot, frame)
     rotation, position, _ = _kinematics(robot, q, body)
     out = np.tile(np.eye(4), (len(q), 1, 1))

@@ -10,20 +10,27 @@ and the torques are those of the independent joints.
 
     torque = M(q) a + C(q, v) v + g(q) + drives(q, v, a) = Y(q, v, a) pi,    T = v' M v / 2,    g = dU/dq
 
-Sources: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 5 and 6; Khalil and Dombre, Modeling,
-Identification and Control of Robots (2002), for the form that is linear in pi. Each kernel names the source of its
-algorithm.
+of a tree. Loops: the dynamics of the tree on the assembled motion, projected. With N = d(tree)/d(coordinates),
+
+    torque = N' torque_tree,    M = N' M_tree N,    C = N' (M_tree dN/dt + C_tree N),
+
+and the tree accelerates by N a + (dN/dt) v.
+
+Sources: Featherstone, Rigid Body Dynamics Algorithms (2008), chapters 5, 6 and 8 (closed-loop systems); Khalil and
+Dombre, Modeling, Identification and Control of Robots (2002), for the form that is linear in pi. Each kernel names the
+source of its algorithm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.dynamics.assembly import Assembly, assemble, of_given_shape, projected
 from dynid.dynamics.batch import as_batch, as_parameters, run
-from dynid.dynamics.closed import with_loops
 from dynid.dynamics.tree import Compiled, compile_robot
 from dynid.errors import DynidError, InvalidShape
 from dynid.robot.effects import EffectColumn
@@ -47,12 +54,12 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+_CHUNK = 1024  # samples of the regressor of a tree with closed loops: they stay in the cache of the processor
 # Steps of a correction at most, and the share of the torque that may be left.
 _CORRECTIONS, _SOLVED = 50, 1e-10
 _FIXED: WeakKeyDictionary[Robot, Robot] = WeakKeyDictionary()
 
 
-@with_loops
 def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Regressor Y of the inverse dynamics: torque = Y pi, with the columns of the drive parameters.
 
@@ -84,6 +91,8 @@ def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     >>> dynid.regressor(robot, [0.1, 0.2], [1.0, -1.0], [0.0, 2.0]).shape
     (2, 28)
     """
+    if robot.loops:
+        return of_given_shape(q, _closed_regressor(assemble(robot, q, v, a)))
     from dynid.dynamics.kernels import drives
     from dynid.dynamics.kernels import regressor as rigid
 
@@ -98,7 +107,6 @@ def regressor(robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     return out[0] if single else out
 
 
-@with_loops
 def inverse_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, parameters: ArrayLike | None = None
 ) -> Array:
@@ -134,13 +142,15 @@ def inverse_dynamics(
     >>> dynid.inverse_dynamics(robot, [0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).shape
     (2,)
     """
+    if robot.loops:
+        x = assemble(robot, q, v, a)
+        return of_given_shape(q, projected(x, inverse_dynamics(robot.tree, x.q, x.v, x.a, parameters)))
     (q, v, a), _, single = as_batch(robot, q=q, v=v, a=a)
     tau = _rigid(robot, q, v, a, parameters)
     _add_drives(robot, q, v, a, as_parameters(robot, parameters), tau)
     return tau[0] if single else tau
 
 
-@with_loops
 def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Mass matrix, with rotor inertias.
 
@@ -170,6 +180,8 @@ def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None)
     >>> dynid.mass_matrix(robot, [0.1, 0.2]).shape
     (2, 2)
     """
+    if robot.loops:
+        return of_given_shape(q, _closed_mass(assemble(robot, q), parameters))
     from dynid.dynamics.kernels import mass
 
     (q,), samples, single = as_batch(robot, q=q)
@@ -184,7 +196,6 @@ def mass_matrix(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None)
     return out[0] if single else out
 
 
-@with_loops
 def forward_dynamics(
     robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, parameters: ArrayLike | None = None
 ) -> Array:
@@ -222,6 +233,8 @@ def forward_dynamics(
     >>> dynid.forward_dynamics(robot, [0.1, 0.2], [0.0, 0.0], [1.0, 0.0]).shape
     (2,)
     """
+    if robot.loops:
+        return of_given_shape(q, _closed_forward(robot, q, v, tau, parameters))
     from dynid.dynamics.kernels import forward
 
     (q, v, tau), samples, single = as_batch(robot, q=q, v=v, tau=tau)
@@ -238,13 +251,10 @@ def forward_dynamics(
         inertia, values = model.inertias(robot, pi), pi[model.drive_columns]
         before = (model.tree, inertia, model.drives, values, q, v, tau)
         failures = run(forward.forward_dynamics, samples, before, (out,))
-    for failed in failures:
-        if failed >= 0:
-            raise _not_positive(robot, failed)
+    _check_positive(robot, failures)
     return out[0] if single else out
 
 
-@with_loops
 def gravity_torque(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Gravity torque g(q), without drive terms such as springs.
 
@@ -262,13 +272,15 @@ def gravity_torque(robot: Robot, q: ArrayLike, parameters: ArrayLike | None = No
     ndarray, shape (N, channel) or (channel,)
         Torques (N m or N) per channel that hold the robot against gravity.
     """
+    if robot.loops:
+        x = assemble(robot, q)
+        return of_given_shape(q, projected(x, gravity_torque(robot.tree, x.q, parameters)))
     (q,), samples, single = as_batch(robot, q=q)
     zero = np.zeros((samples, robot.nv))
     tau = _rigid(robot, q, zero, zero, parameters)
     return tau[0] if single else tau
 
 
-@with_loops
 def coriolis_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Coriolis and centrifugal torque C(q, v) v.
 
@@ -288,12 +300,13 @@ def coriolis_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayL
     ndarray, shape (N, channel) or (channel,)
         Torques (N m or N) per channel.
     """
+    if robot.loops:
+        return of_given_shape(q, _closed_coriolis_torque(assemble(robot, q, v), parameters))
     (q, v), _, single = as_batch(robot, q=q, v=v)
     tau = _rigid(robot, q, v, np.zeros_like(v), parameters, gravity=False)
     return tau[0] if single else tau
 
 
-@with_loops
 def bias_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Bias torque C(q, v) v + g(q): inverse dynamics at zero acceleration, without drive terms.
 
@@ -313,12 +326,13 @@ def bias_torque(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike 
     ndarray, shape (N, channel) or (channel,)
         Torques (N m or N) per channel.
     """
+    if robot.loops:
+        return coriolis_torque(robot, q, v, parameters) + gravity_torque(robot, q, parameters)
     (q, v), _, single = as_batch(robot, q=q, v=v)
     tau = _rigid(robot, q, v, np.zeros_like(v), parameters)
     return tau[0] if single else tau
 
 
-@with_loops
 def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None = None) -> Array:
     """Coriolis matrix C with dM/dt = C + C', so that dM/dt - 2 C is skew-symmetric.
 
@@ -338,6 +352,8 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayL
     ndarray, shape (N, nv, nv) or (nv, nv)
         C(q, v); C v is the Coriolis and centrifugal torque.
     """
+    if robot.loops:
+        return of_given_shape(q, _closed_coriolis_matrix(robot, q, v, parameters))
     from dynid.dynamics.kernels import coriolis
 
     (q, v), samples, single = as_batch(robot, q=q, v=v)
@@ -348,7 +364,6 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayL
     return out[0] if single else out
 
 
-@with_loops
 def kinetic_energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     """Regressor of the kinetic energy, with the rotors.
 
@@ -366,10 +381,12 @@ def kinetic_energy_regressor(robot: Robot, q: ArrayLike, v: ArrayLike) -> Array:
     ndarray, shape (N, p) or (p,)
         Kinetic energy (J) per unit of each standard parameter.
     """
+    if robot.loops:
+        x = assemble(robot, q, v)
+        return of_given_shape(q, kinetic_energy_regressor(robot.tree, x.q, x.v))
     return _energies(robot, q, v)[0]
 
 
-@with_loops
 def potential_energy_regressor(robot: Robot, q: ArrayLike) -> Array:
     """Regressor of the potential energy of gravity and springs.
 
@@ -385,6 +402,9 @@ def potential_energy_regressor(robot: Robot, q: ArrayLike) -> Array:
     ndarray, shape (N, p) or (p,)
         Potential energy (J) per unit of each standard parameter.
     """
+    if robot.loops:
+        x = assemble(robot, q)
+        return of_given_shape(q, potential_energy_regressor(robot.tree, x.q))
     shape = np.shape(q)[:-1]
     return _energies(robot, q, np.zeros((*shape, robot.nv)))[1]
 
@@ -524,10 +544,70 @@ def _energies(robot: Robot, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     return (kinetic[0], potential[0]) if single else (kinetic, potential)
 
 
-def _not_positive(robot: Robot, sample: int) -> DynidError:
-    """Error for a mass matrix that is not positive definite."""
-    return DynidError(
-        f"the mass matrix of '{robot.name}' is not positive definite at sample {sample}: its parameters are not "
-        "physically consistent",
-        code="infeasible",
-    )
+def _closed_regressor(x: Assembly) -> Array:
+    """Regressor of a robot with closed loops on an assembled motion."""
+    out = np.empty((len(x.q), len(x.robot.channels), len(x.robot.layout)))
+    for start in range(0, len(out), _CHUNK):
+        part = x.rows(slice(start, start + _CHUNK))
+        out[start : start + _CHUNK] = projected(part, regressor(x.robot.tree, part.q, part.v, part.a))
+    return out
+
+
+def _closed_mass(x: Assembly, parameters: ArrayLike | None) -> Array:
+    """N' M N of an assembled motion."""
+    N = x.jacobian
+    return np.asarray(np.swapaxes(N, 1, 2) @ mass_matrix(x.robot.tree, x.q, parameters) @ N)
+
+
+def _closed_forward(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, parameters: ArrayLike | None) -> Array:
+    """Accelerations (N, nv) of a robot with closed loops."""
+    from dynid.dynamics.kernels import forward
+
+    _, samples, _ = as_batch(robot, q=q, v=v, tau=tau)
+    x = assemble(robot, q, v)
+    bias = projected(x, inverse_dynamics(robot.tree, x.q, x.v, x.a, parameters))
+    out = np.atleast_2d(np.asarray(tau, dtype=float)) - bias[:, bias.shape[1] - robot.nv :]
+    _check_positive(robot, run(forward.solve, samples, (_closed_mass(x, parameters),), (out,)))
+    return out
+
+
+def _closed_coriolis_torque(x: Assembly, parameters: ArrayLike | None) -> Array:
+    """With the rotors of passive joints: their velocities are not proportional to those of the coordinates."""
+    tree, zero = x.robot.tree, np.zeros_like(x.v)
+    turning = inverse_dynamics(tree, x.q, zero, x.a, parameters)
+    turning -= inverse_dynamics(tree, x.q, zero, zero, parameters)
+    return projected(x, coriolis_torque(tree, x.q, x.v, parameters) + turning)
+
+
+def _closed_coriolis_matrix(robot: Robot, q: ArrayLike, v: ArrayLike, parameters: ArrayLike | None) -> Array:
+    """N' (M dN/dt + C N)."""
+    (q, v), _, _ = as_batch(robot, q=q, v=v)
+    x, tree = assemble(robot, q, v), robot.tree
+    N = x.jacobian
+    M = mass_matrix(tree, x.q, parameters)
+    C = coriolis_matrix(tree, x.q, x.v, parameters)
+    return np.asarray(np.swapaxes(N, 1, 2) @ (M @ _jacobian_rate(robot, q, v) + C @ N))
+
+
+def _jacobian_rate(robot: Robot, q: Array, v: Array) -> Array:
+    """dN/dt (N, nv of the tree, nv) for q (N, nq), v (N, nv).
+
+    dN/dt v is quadratic in v and the derivative of N is symmetric, so that column j is (g(v + e_j) - g(v - e_j)) / 4
+    with g(v) = (dN/dt) v, exactly.
+    """
+    out = np.zeros((len(q), robot.tree.nv, robot.nv))
+    for j in range(robot.nv - robot.n, robot.nv):
+        unit = np.eye(robot.nv)[j]
+        out[:, :, j] = 0.25 * (assemble(robot, q, v + unit).a - assemble(robot, q, v - unit).a)
+    return out
+
+
+def _check_positive(robot: Robot, failures: Iterable[int]) -> None:
+    """Raise an error for the first sample at which a kernel found no positive definite mass matrix; -1 is none."""
+    for failed in failures:
+        if failed >= 0:
+            raise DynidError(
+                f"the mass matrix of '{robot.name}' is not positive definite at sample {failed}: its parameters are "
+                "not physically consistent",
+                code="infeasible",
+            )

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.dynamics.assembly import assemble
 from dynid.dynamics.batch import as_batch, for_kernel, run
-from dynid.dynamics.closed import with_loops
-from dynid.dynamics.functions import custom_column
+from dynid.dynamics.functions import custom_column, regressor
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import InvalidShape, NotFinite
 from dynid.robot.model import Robot
@@ -24,9 +24,9 @@ __all__ = ["check_gradient", "regressor_adjoint"]
 Array = NDArray[np.float64]
 
 _CUSTOM_STEP = 1e-5
+_CLOSED_STEP = 1e-5  # rad or m, of central differences along the coordinates of a linkage
 
 
-@with_loops
 def regressor_adjoint(
     robot: Robot, G: ArrayLike, q: ArrayLike, v: ArrayLike, a: ArrayLike
 ) -> tuple[Array, Array, Array]:
@@ -62,7 +62,10 @@ def regressor_adjoint(
     from dynid.dynamics.kernels import adjoint, drives
 
     (q, v, a), samples, single = as_batch(robot, q=q, v=v, a=a)
-    weights = checked_weights(robot, G, samples, single)
+    weights = _checked_weights(robot, G, samples, single)
+    if robot.loops:
+        dq, dv, da = _closed_adjoint(robot, weights, q, v, a)
+        return (dq[0], dv[0], da[0]) if single else (dq, dv, da)
     model = compile_robot(robot)
     dq, dv, da = (np.zeros((samples, robot.nv)) for _ in range(3))
     run(adjoint.regressor_adjoint, samples, (model.tree, weights, q, v, a), (dq, dv, da))
@@ -73,7 +76,7 @@ def regressor_adjoint(
     return (dq[0], dv[0], da[0]) if single else (dq, dv, da)
 
 
-def checked_weights(robot: Robot, G: ArrayLike, samples: int, single: bool) -> Array:
+def _checked_weights(robot: Robot, G: ArrayLike, samples: int, single: bool) -> Array:
     """Weights (N, channel, p), checked for the shape of the regressor and finite values."""
     weights = for_kernel(np.asarray(G, dtype=float)[None] if single else G)
     shape = (samples, len(robot.channels), len(robot.layout))
@@ -82,6 +85,31 @@ def checked_weights(robot: Robot, G: ArrayLike, samples: int, single: bool) -> A
     if not np.all(np.isfinite(weights)):
         raise NotFinite("G has a value that is not finite", "G")
     return weights
+
+
+def _closed_adjoint(robot: Robot, weights: Array, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+    """The adjoint of the tree, and the change of the passive motion and of N along each coordinate.
+
+    The motion of the passive joints is linear in a and has the derivative 2 d(N v)/dq with respect to v; only its
+    derivatives with respect to q are central differences.
+    """
+    x, tree = assemble(robot, q, v, a), robot.tree
+    N, base, rows = x.jacobian, robot.nv - robot.n, len(robot.channels) - robot.n
+    joints = N[:, base:, base:] @ weights[:, rows:]
+    full = np.concatenate([weights[:, :rows], joints], axis=1)
+    gq, gv, ga = regressor_adjoint(tree, full, x.q, x.v, x.a)
+    dq, dv, da = (np.einsum("nij,ni->nj", N, g) for g in (gq, gv, ga))
+    passive = [rows + robot.tree_coordinates.index(name) for name in robot.passive]
+    power = regressor(tree, x.q, x.v, x.a)[:, passive] @ np.swapaxes(weights[:, rows:], 1, 2)
+    for j in range(robot.n):
+        step = np.zeros(robot.nq)
+        step[robot.nq - robot.n + j] = _CLOSED_STEP
+        up, down = assemble(robot, q + step, v, a), assemble(robot, q - step, v, a)
+        slope_v, slope_a = (up.v - down.v) / (2 * _CLOSED_STEP), (up.a - down.a) / (2 * _CLOSED_STEP)
+        dq[:, base + j] += np.sum(gv * slope_v + ga * slope_a, axis=1)
+        dq[:, base + j] += np.sum(power * (up.slopes - down.slopes), axis=(1, 2)) / (2 * _CLOSED_STEP)
+        dv[:, base + j] += np.sum(ga * 2.0 * slope_v, axis=1)
+    return dq, dv, da
 
 
 def _add_custom(

@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import InvalidType, InvalidValue, Mismatch, NotIdentifiable
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import joint_noise
-from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.observation import Observation, fold
+from dynid.identification.observing import observe
 from dynid.parameters.base import BaseParameters
 from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording

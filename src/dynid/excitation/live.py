@@ -35,7 +35,8 @@ from dynid.excitation.running_derivatives import RunningDerivatives
 from dynid.excitation.sizes import typical_sizes
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.robot.mechanism import WRENCH_CHANNELS
+from dynid.robot.model import Robot
 from dynid.terminal import rendered
 from dynid.threads import one_blas_thread
 

@@ -19,7 +19,6 @@ from dynid.errors import DataError, keyword
 from dynid.export.xmltext import marked, unmarked
 from dynid.feasibility.prior import consistent_prior
 from dynid.identification.estimate import Estimate
-from dynid.identification.flexible.estimate import FlexibleEstimate
 from dynid.identification.judgement import Judgement
 from dynid.identification.known import ParameterClass, prior_covariance, remaining_covariances
 from dynid.robot.model import Robot
@@ -159,7 +158,7 @@ def label_of(source: object, untrusted: bool = False) -> Label | None:
 
     Parameters
     ----------
-    source : Robot, Estimate or FlexibleEstimate
+    source : Robot or Estimate
         What the file is made of.
     untrusted : bool, default False
         Write the file although the verdict is "do not use".
@@ -173,8 +172,6 @@ def label_of(source: object, untrusted: bool = False) -> Label | None:
     DataError
         If the verdict is "do not use".
     """
-    if isinstance(source, FlexibleEstimate):
-        return Label()
     if not isinstance(source, Estimate):
         return None
     passed(Label(source.judgement or Judgement()), untrusted)  # before anything is computed

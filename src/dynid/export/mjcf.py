@@ -56,7 +56,7 @@ def write_mjcf(
     label : Label, optional
         What the file says of the estimate it is made of: the verdict at its top, what decided each body in its <body>.
     springs : Springs, optional
-        Springs between motors and links, see `springs_of`. A flexible joint is written as two joints of one body: the
+        Springs between motors and links. A flexible joint is written as two joints of one body: the
         motor, which has the name of the joint, and its deflection. Friction of the link is that of a tendon over both.
 
     Returns

@@ -8,8 +8,7 @@ import numpy as np
 
 from dynid.export.contents import number, numbers_text
 from dynid.export.mjcf_parts import pose_attributes
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import LoopKind
+from dynid.robot.constraints import JointEquality, LoopKind
 from dynid.robot.model import Robot
 from dynid.robot.posture import link_placements
 

@@ -6,16 +6,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from dynid.errors import ModelError
 from dynid.export.contents import number
 from dynid.export.mjcf_parts import drive_attributes
-from dynid.identification.flexible.estimate import FlexibleEstimate
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint
 
-__all__ = ["Springs", "add_spring", "springs_of"]
+__all__ = ["Springs", "add_spring"]
 
 # Attributes of a joint that a fixed tendon has as well, by their names there.
 _ON_LINK = {"damping": "damping", "frictionloss": "frictionloss", "stiffness": "stiffness", "springref": "springlength"}
@@ -38,28 +35,6 @@ class Springs:
     motors: Robot
     stiffness: Mapping[str, float]
     damping: Mapping[str, float]
-
-
-def springs_of(estimate: FlexibleEstimate) -> Springs:
-    """Identified motors and springs for a model file; joints whose elasticity is not seen are rigid.
-
-    Parameters
-    ----------
-    estimate : FlexibleEstimate
-        Identified flexible joints. Damping that is negative is written as zero.
-
-    Returns
-    -------
-    Springs
-    """
-    motors, model = estimate.motor_parameters, estimate.model.motors
-    values = [motors.get(name, x) for name, x in zip(model.parameter_names, model.parameters, strict=True)]
-    seen = [k for k, there in enumerate(estimate.seen) if there]
-    return Springs(
-        motors=model.with_parameters(np.array(values)),
-        stiffness={estimate.joints[k]: float(estimate.stiffness[k]) for k in seen},
-        damping={estimate.joints[k]: max(float(estimate.damping[k]), 0.0) for k in seen},
-    )
 
 
 def add_spring(root: ET.Element, body: ET.Element, robot: Robot, joint: Joint, springs: Springs) -> None:

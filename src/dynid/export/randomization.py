@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dynid.actuators.draws import ParameterDraws
-from dynid.actuators.law import ActuatorLaw
 from dynid.errors import MissingArgument, NotWritable, UnknownName, WrongFormat, did_you_mean
 from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.label import Label, passed
 from dynid.export.parameters import to_toml
 from dynid.export.simulators.write import SimulatorFile, write_actuators
 from dynid.files import make_folder, write_text
+from dynid.identification.parameter_draws import ParameterDraws
 from dynid.quoting import one_line
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 
 __all__ = ["write_ranges", "write_samples"]
@@ -60,7 +60,7 @@ def write_ranges(
     --------
     >>> import tempfile, json, pathlib
     >>> import numpy as np
-    >>> from dynid.actuators import ParameterDraws
+    >>> from dynid.identification import ParameterDraws
     >>> from dynid.export import write_ranges
     >>> values = np.random.default_rng(0).normal([0.01, 0.3], [0.001, 0.02], (500, 2))
     >>> draws = ParameterDraws(("Ia_hip", "fc_hip"), ("hip", "hip"), ("Ia", "fc"), ("kg m2", "N m"), values)

@@ -12,3 +12,4 @@ from .health import UnitHealth as UnitHealth
 from .identify import identify_fleet as identify_fleet
 from .kinds import ParameterKind as ParameterKind
 from .result import FleetEstimate as FleetEstimate
+from .verdict import assess_fleet as assess_fleet

@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.calibration.body_fit import fit_body
 from dynid.errors import NotApplicable
+from dynid.feasibility.body_fit import fit_body
 from dynid.fleet.arrow import eliminate
 from dynid.robot.inertia import inertia_to_com
 

@@ -10,7 +10,6 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.calibration.loaded import link_mass, load_columns
 from dynid.errors import InvalidValue
 from dynid.fleet.bodies import (
     BodySeries,
@@ -29,6 +28,7 @@ from dynid.fleet.series import Found, Line, fit_line, segments_of
 from dynid.fleet.unlike import Unlike, unlike_units
 from dynid.fleet.whitened import WhitenedEntry
 from dynid.parameters.base import BaseParameters
+from dynid.parameters.loads import link_mass, load_columns
 
 __all__ = ["fleet_health"]
 

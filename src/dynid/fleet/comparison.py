@@ -9,13 +9,13 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.calibration.loaded import load_columns
 from dynid.errors import InvalidValue, Mismatch
 from dynid.fleet.bodies import PayloadChange, fit_payload, payload_basis
 from dynid.fleet.kinds import kinds_of
 from dynid.hypothesis import corrected
 from dynid.identification.estimate import Estimate
 from dynid.markup import HtmlFrame
+from dynid.parameters.loads import load_columns
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dynid.errors import DynidError, InvalidValue, Mismatch, MissingData, TooFew, UnknownName
 from dynid.fleet.entries import EntryFault, FleetEntry
 from dynid.identification.jackknife import jackknife
-from dynid.identification.observation import fold, observe
+from dynid.identification.observation import fold
+from dynid.identification.observing import observe
 from dynid.identification.stops import smallest_motions
 from dynid.parameters.base import BaseParameters
 from dynid.progress import Progress, ProgressCallback

@@ -9,3 +9,4 @@ from .selection import FrictionSelection as FrictionSelection
 from .selection import select_friction as select_friction
 from .sweep import VelocitySweep as VelocitySweep
 from .sweep import velocity_sweep as velocity_sweep
+from .verdict import assess_friction as assess_friction

@@ -29,7 +29,8 @@ from dynid.errors import (
 from dynid.friction.pieces import Features
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
-from dynid.identification.observation import fold, observe_motions
+from dynid.identification.observation import fold
+from dynid.identification.observing import observe_motions
 from dynid.identification.row_stream import motion_blocks
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording

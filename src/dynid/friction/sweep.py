@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import Infeasible, InvalidShape, InvalidValue, keyword, named
 from dynid.friction.rows import joint_index
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
 __all__ = ["VelocitySweep", "velocity_sweep"]

@@ -1,5 +1,3 @@
-from . import flexible as flexible
-from . import legs as legs
 from .auto import AutoOptions as AutoOptions
 from .covariance import barrier_covariance as barrier_covariance
 from .covariance import base_covariance as base_covariance
@@ -39,8 +37,9 @@ from .experiment import Paired as Paired
 from .known import Essential as Essential
 from .known import essential_parameters as essential_parameters
 from .observation import Observation as Observation
-from .observation import observe as observe
+from .observing import observe as observe
 from .other_solvers import feasible_problem as feasible_problem
+from .parameter_draws import ParameterDraws as ParameterDraws
 from .pipeline import estimate_closed_loop as estimate_closed_loop
 from .pipeline import estimate_from as estimate_from
 from .pipeline import identify as identify

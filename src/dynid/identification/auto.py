@@ -57,7 +57,8 @@ from dynid.identification.estimators.method import Method
 from dynid.identification.estimators.options import BodyOptions, KnownMasses, check_choice, known_masses
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import default_channels
-from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.observation import Observation, fold
+from dynid.identification.observing import observe
 from dynid.identification.posterior import Learned, inside, learn, parameter_prior
 from dynid.parameters.base import base_parameters, choose_channels
 from dynid.progress import Progress, ProgressCallback

@@ -26,7 +26,8 @@ from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import left_out_note, map_partitions
 from dynid.recording.partitions import LeftOut, Partition
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.domain import Domain
 from dynid.signals.fingerprint import STRETCH, Fingerprint, MotionSampler, sampling_rate, stretches

@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import Mismatch, MissingArgument, NotApplicable
 from dynid.identification.loads import no_torques
-from dynid.identification.observation import Block, Observation, fold, observe_motions, too_few_rows
+from dynid.identification.observation import Block, Observation, fold, too_few_rows
+from dynid.identification.observing import observe_motions
 from dynid.identification.row_stream import channel_rows, velocity_limits
 from dynid.identification.stops import without_stops
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion, Signals, prepare

@@ -16,9 +16,11 @@ from dynid.dynamics.assembly import assemble
 from dynid.dynamics.frames import base_placement, joint_twists, link_of_frame, placement_in_base
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import DataError, Mismatch, MissingArgument, MissingData, UnknownName, keyword
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.recording.wrench import WrenchSensor
-from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.robot.mechanism import WRENCH_CHANNELS
+from dynid.robot.model import Robot
 from dynid.signals.settings import Motion
 
 __all__ = ["check_run", "default_channels", "measured", "state", "wrench_at_base"]

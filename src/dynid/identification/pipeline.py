@@ -19,7 +19,8 @@ from dynid.identification.estimators.registry import check_factors_suffice, find
 from dynid.identification.estimators.solution import Solution, condition_number
 from dynid.identification.experiment import Experiment
 from dynid.identification.jackknife import NoiseModel, Uncertainty, check_noise_model, uncertainty
-from dynid.identification.observation import Observation, check_no_client, observe
+from dynid.identification.observation import Observation, check_no_client
+from dynid.identification.observing import observe
 from dynid.identification.row_stream import check_device
 from dynid.identification.stops import stop_notes
 from dynid.progress import ProgressCallback

@@ -22,10 +22,12 @@ from dynid.errors import NotApplicable
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import noise_floor, wls
 from dynid.identification.estimators.solution import Solution, solve_factor
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_of
 from dynid.identification.row_stream import Block, channel_rows
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.averaging import repetitions
 from dynid.signals.settings import Signals, prepare

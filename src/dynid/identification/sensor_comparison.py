@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dynid.errors import MissingArgument, UnknownName
 from dynid.identification.loads import check_run
-from dynid.identification.observation import Observation, fold, observe_motions
+from dynid.identification.observation import Observation, fold
+from dynid.identification.observing import observe_motions
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, Method, base_parameters, choose_channels
 from dynid.recording.recording import Recording

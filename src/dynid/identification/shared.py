@@ -32,7 +32,8 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.feasible import FEASIBLE
 from dynid.identification.estimators.least_squares import OLS, WLS, joint_noise
 from dynid.identification.estimators.solution import Outcome, Solution, condition_number
-from dynid.identification.observation import Observation, fold, observe
+from dynid.identification.observation import Observation, fold
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_of
 from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters

@@ -33,7 +33,8 @@ from dynid.identification.estimators.least_squares import WlsOptions, joint_nois
 from dynid.identification.estimators.options import check_at_least_one
 from dynid.identification.estimators.solution import Solution, condition_number, solve_factor
 from dynid.identification.loads import check_run, default_channels
-from dynid.identification.observation import Block, Observation, fold, observe
+from dynid.identification.observation import Block, Observation, fold
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_of
 from dynid.identification.row_stream import channel_rows
 from dynid.parameters.base import BaseParameters, base_parameters, random_states

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from dynid.mocap.capture import Capture
+from dynid.mocap.trial import Trial
 
 __all__ = ["Gap", "Spike", "Swap", "find_gaps", "find_spikes", "find_swaps", "undo_swaps"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+T = TypeVar("T", bound=Trial)
 
 # A leap below this (m) is within what skin and cameras do.
 _LEAST_LEAP = 0.01
@@ -67,7 +67,7 @@ class Spike:
     size: float
 
 
-def find_gaps(capture: Capture) -> tuple[Gap, ...]:
+def find_gaps(capture: Trial) -> tuple[Gap, ...]:
     out = []
     for m, name in enumerate(capture.markers):
         missing = ~np.isfinite(capture.positions[:, m, 0])
@@ -75,7 +75,7 @@ def find_gaps(capture: Capture) -> tuple[Gap, ...]:
     return tuple(out)
 
 
-def find_spikes(capture: Capture) -> tuple[Spike, ...]:
+def find_spikes(capture: Trial) -> tuple[Spike, ...]:
     out = []
     exchanged = np.zeros(capture.positions.shape[:2], bool)
     for swap in find_swaps(capture):
@@ -110,7 +110,7 @@ def _spike_sizes(x: Array) -> Array:
     return size
 
 
-def find_swaps(capture: Capture) -> tuple[Swap, ...]:
+def find_swaps(capture: Trial) -> tuple[Swap, ...]:
     x, names = capture.positions, capture.markers
     if len(x) < 3 or len(names) < 2:
         return ()
@@ -178,7 +178,7 @@ def _trimmed(found: list[tuple[int, int]], gone: Mask) -> list[tuple[int, int]]:
     return out
 
 
-def undo_swaps(capture: Capture) -> Capture:
+def undo_swaps(capture: T) -> T:
     x = capture.positions.copy()
     for swap in find_swaps(capture):
         i, j = capture.marker_index(swap.first), capture.marker_index(swap.second)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
 from dynid.mocap.faults import Gap, find_gaps, find_spikes, find_swaps
 from dynid.mocap.plate_checks import plate_findings
-
-if TYPE_CHECKING:
-    from dynid.mocap.capture import Capture
+from dynid.mocap.trial import Trial
 
 __all__ = ["find"]
 
@@ -18,13 +15,13 @@ _SHOWN = 5
 _MOSTLY = 0.5
 
 
-def find(capture: Capture, mass: float | None) -> Findings:
+def find(capture: Trial, mass: float | None) -> Findings:
     """Findings on markers, plates and clocks, worst first."""
     out = [*_swaps(capture), *_gaps(capture), *_spikes(capture), *plate_findings(capture, mass)]
     return Findings(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
 
 
-def _gaps(capture: Capture) -> Iterator[Finding]:
+def _gaps(capture: Trial) -> Iterator[Finding]:
     frames = len(capture.positions)
     by_marker: dict[str, list[Gap]] = {}
     for gap in find_gaps(capture):
@@ -46,7 +43,7 @@ def _gaps(capture: Capture) -> Iterator[Finding]:
         )
 
 
-def _swaps(capture: Capture) -> Iterator[Finding]:
+def _swaps(capture: Trial) -> Iterator[Finding]:
     for swap in find_swaps(capture):
         yield Finding(
             FindingCode.MARKERS_SWAPPED,
@@ -59,7 +56,7 @@ def _swaps(capture: Capture) -> Iterator[Finding]:
         )
 
 
-def _spikes(capture: Capture) -> Iterator[Finding]:
+def _spikes(capture: Trial) -> Iterator[Finding]:
     by_marker: dict[str, list[tuple[str, float]]] = {}
     for spike in find_spikes(capture):
         by_marker.setdefault(spike.marker, []).append((_frames(spike.start, spike.stop), spike.size))

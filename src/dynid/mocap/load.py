@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from dynid.errors import UnknownName, WrongFormat, keyword, named
 from dynid.mocap.c3d import C3D, read_c3d
-from dynid.mocap.capture import Capture, Channels, unique_names
+from dynid.mocap.capture import Capture
 from dynid.mocap.opensim import read_storage, read_trc
 from dynid.mocap.platforms import LENGTHS, read_plates
+from dynid.mocap.trial import Channels, unique_names
 from dynid.recording.files import kind_of, stem_of
 from dynid.robot.spatial import axis_rotation, placement
 

@@ -22,7 +22,8 @@ from dynid.markup import HtmlFrame
 from dynid.mocap.capture import Capture
 from dynid.mocap.marker_model import Attachments, MarkerModel, checked_attachments
 from dynid.mocap.solve_pose import Pose, PoseSolver, rigid_fit
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot
 

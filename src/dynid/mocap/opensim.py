@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DamagedFile, Duplicate, TooFew, UnknownName, WrongFormat, keyword
-from dynid.mocap.capture import Capture, Channels, unique_names
+from dynid.mocap.capture import Capture
 from dynid.mocap.plate import Plate
 from dynid.mocap.platforms import LENGTHS
+from dynid.mocap.trial import Channels, unique_names
 from dynid.reading import whole_number
 from dynid.recording.files import read_bytes, stem_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,7 @@ from numpy.typing import NDArray
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.errors import DataError, InvalidValue, MissingData, NotIdentifiable, TooFew, named
 from dynid.mocap.plate import Plate
-
-if TYPE_CHECKING:
-    from dynid.mocap.capture import Capture
+from dynid.mocap.trial import Trial
 
 __all__ = ["compare_clocks", "plate_findings"]
 
@@ -33,7 +30,7 @@ _EXPLAINED = 0.5  # of what is missing to full correlation may be left by a shif
 _LONGEST_OFFSET = 0.5  # s
 
 
-def plate_findings(capture: Capture, mass: float | None) -> Iterator[Finding]:
+def plate_findings(capture: Trial, mass: float | None) -> Iterator[Finding]:
     """What the plates say of themselves, then of the clocks."""
     if mass is not None and not mass > 0:
         raise InvalidValue(f"{named('mass')} must be positive, got {mass:g} kg")
@@ -60,7 +57,7 @@ def plate_findings(capture: Capture, mass: float | None) -> Iterator[Finding]:
         yield from _clock(capture)
 
 
-def _zero(capture: Capture, plate: Plate) -> Iterator[Finding]:
+def _zero(capture: Trial, plate: Plate) -> Iterator[Finding]:
     force = plate.in_laboratory()[:, :3]
     size = np.linalg.norm(force, axis=1)
     top = float(np.quantile(size, 0.99))
@@ -81,7 +78,7 @@ def _zero(capture: Capture, plate: Plate) -> Iterator[Finding]:
         )
 
 
-def _direction(capture: Capture, plate: Plate) -> Iterator[Finding]:
+def _direction(capture: Trial, plate: Plate) -> Iterator[Finding]:
     force = plate.in_laboratory()[:, :3]
     size = np.linalg.norm(force, axis=1)
     if size.max() < 4 * _ZERO_FORCE:
@@ -103,7 +100,7 @@ def _direction(capture: Capture, plate: Plate) -> Iterator[Finding]:
     yield Finding(code, "error", capture.name, plate.name, what, f"{angle:.0f} degrees from vertical", to_do)
 
 
-def _pressure(capture: Capture, plate: Plate) -> Iterator[Finding]:
+def _pressure(capture: Trial, plate: Plate) -> Iterator[Finding]:
     if plate.corners is None:
         return
     normal = np.abs(plate.wrench[:, 2])
@@ -126,7 +123,7 @@ def _pressure(capture: Capture, plate: Plate) -> Iterator[Finding]:
         )
 
 
-def _together(capture: Capture, mass: float | None) -> Iterator[Finding]:
+def _together(capture: Trial, mass: float | None) -> Iterator[Finding]:
     """All plates as one, where they carry the body all the time: the mean force is its weight, nothing sideways."""
     if len({(p.rate, len(p.wrench)) for p in capture.plates}) != 1:
         return
@@ -161,7 +158,7 @@ def _together(capture: Capture, mass: float | None) -> Iterator[Finding]:
         )
 
 
-def _clock(capture: Capture) -> Iterator[Finding]:
+def _clock(capture: Trial) -> Iterator[Finding]:
     if not capture.markers:
         return
     try:
@@ -181,7 +178,7 @@ def _clock(capture: Capture) -> Iterator[Finding]:
         )
 
 
-def compare_clocks(capture: Capture, height: Array | None) -> tuple[float, float, float]:
+def compare_clocks(capture: Trial, height: Array | None) -> tuple[float, float, float]:
     """Lag of the plates behind the cameras, correlation there and without it; both within the motion's band."""
     from dynid.signals.filters import derivative, lowpass
 

@@ -20,7 +20,8 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.options import MethodOptions
 from dynid.identification.estimators.registry import check_factors_suffice, find_method, method_options
 from dynid.identification.jackknife import NoiseModel
-from dynid.identification.observation import Observation, no_rows, observe
+from dynid.identification.observation import Observation, no_rows
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from
 from dynid.identification.row_stream import joined_factors, touched_columns
 from dynid.identification.stops import Standstill, smallest_motions, standstill

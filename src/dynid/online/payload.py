@@ -14,10 +14,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.calibration.body_fit import fit_body
-from dynid.calibration.loaded import link_mass, load_columns
 from dynid.dynamics.kernels.stream import PLACE
 from dynid.errors import InvalidValue
+from dynid.feasibility.body_fit import fit_body
 from dynid.identification.estimate import Estimate
 from dynid.online.change import ChangeDetector
 from dynid.online.filters import CausalFilters, causal_filters
@@ -26,6 +25,7 @@ from dynid.online.payload_state import EventKind, PayloadEvent, PayloadState
 from dynid.online.rows import CausalRows
 from dynid.online.segment import PRIOR, WHOLE_PRIOR, Candidate, Rows, Segment
 from dynid.parameters.base import base_parameters
+from dynid.parameters.loads import link_mass, load_columns
 from dynid.robot.inertia import inertia_to_com
 from dynid.robot.model import Robot
 from dynid.signals.settings import STANDSTILL

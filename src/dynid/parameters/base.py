@@ -31,7 +31,8 @@ from dynid.parameters.rank import column_scales, independent_columns, pivoted_co
 from dynid.patterns import matching_names
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
-from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.robot.mechanism import WRENCH_CHANNELS
+from dynid.robot.model import Robot
 from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:

@@ -23,5 +23,5 @@ from .partitions import LeftOut as LeftOut
 from .partitions import Partition as Partition
 from .reader import Reader as Reader
 from .recording import Recording as Recording
-from .recording import Run as Run
+from .run import Run as Run
 from .wrench import WrenchSensor as WrenchSensor

@@ -23,7 +23,8 @@ from dynid.recording.clock import check_unit, from_start
 from dynid.recording.columns import Channels
 from dynid.recording.convert import Conversion
 from dynid.recording.log_format import LogFormat
-from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import NAMED_CONTACT, NAMED_WRENCH, Run
 from dynid.recording.table import Table
 from dynid.recording.units import TIME_UNITS
 from dynid.recording.wrench import WrenchSensor

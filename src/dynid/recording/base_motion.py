@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.frames import frame_placement
 from dynid.errors import ConflictingArguments, DataError, InvalidShape, InvalidValue, NotFinite, keyword
-from dynid.recording.recording import Run, mended_poses
+from dynid.recording.run import Run, mended_poses
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked, checked_placement
 from dynid.robot.spatial import inverse_placement

@@ -21,7 +21,7 @@ from dynid.errors import (
     keyword,
 )
 from dynid.recording.names import Group, groups, is_time, joint_first, tokens
-from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, WIDTH, column_names
+from dynid.recording.run import NAMED_CONTACT, NAMED_WRENCH, SIGNALS, WIDTH, column_names
 from dynid.recording.table import NO_COLUMN, Table, shown
 
 __all__ = [

@@ -40,7 +40,8 @@ from dynid.recording.formats import read_log
 from dynid.recording.log_fields import LogFields, is_signal
 from dynid.recording.log_format import LogFormat, both_clocks, unknown_field
 from dynid.recording.names import mentioned
-from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, PARTS, SIGNALS, WIDTH, Recording
+from dynid.recording.recording import Recording
+from dynid.recording.run import NAMED_CONTACT, NAMED_WRENCH, PARTS, SIGNALS, WIDTH
 from dynid.recording.table import Table, shown
 from dynid.recording.wrench import WrenchSensor
 from dynid.robot.model import Robot

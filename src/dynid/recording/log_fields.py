@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from dynid.recording.recording import NAMED_CONTACT, NAMED_WRENCH, SIGNALS
+from dynid.recording.run import NAMED_CONTACT, NAMED_WRENCH, SIGNALS
 
 __all__ = [
     "Columns",

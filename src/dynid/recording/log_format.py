@@ -16,7 +16,7 @@ from dynid.markup import html_table
 from dynid.quoting import toml_value
 from dynid.reading import read_toml
 from dynid.recording.log_fields import Columns, PerJoint, check_signals, plain_columns, plain_float, plain_per_joint
-from dynid.recording.recording import SIGNALS
+from dynid.recording.run import SIGNALS
 from dynid.recording.units import MOTOR_SIGNALS, UNITS, check_unit_name
 
 __all__ = ["LogFormat", "both_clocks", "unknown_field"]

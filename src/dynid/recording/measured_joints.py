@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.assembly import Assembly, assemble
 from dynid.errors import Infeasible, NotApplicable, NotIdentifiable, UnknownName
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
 __all__ = ["reconcile"]

@@ -7,15 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from dynid.errors import MissingData, MissingFile, WrongFormat
 from dynid.recording.files import damage, optional_package
-from dynid.recording.tables import PARQUET
-
-if TYPE_CHECKING:
-    from dynid.recording.pieces import TextPiece
+from dynid.recording.tables import PARQUET, TextPiece
 
 __all__ = ["LeftOut", "Partition", "hive_keys", "listed", "opened"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,9 @@ from dynid.limits import exceeded, file_limits
 from dynid.reading import PACKED, within_ratio
 from dynid.recording.files import check_file, damage, kind_of
 from dynid.recording.partitions import Partition
-from dynid.recording.table import Table
-from dynid.recording.tables import PARQUET, TEXT, TextLayout, data_lines, plain_text, table_of_text
+from dynid.recording.tables import PARQUET, TEXT, TextLayout, TextPiece, data_lines, plain_text
 
-__all__ = ["TextPiece", "check_parquet", "cut", "is_long", "pieces_of"]
+__all__ = ["check_parquet", "cut", "is_long", "pieces_of"]
 
 # Bytes of a text that are looked through at a time, and that say how it is laid out; the longest line.
 _BLOCK, _HEAD, _LONGEST_LINE = 1 << 23, 1 << 20, 1 << 26
@@ -33,36 +31,6 @@ _STRIDE = 1024
 # Formats that can be read in pieces.
 _CUT = (*TEXT.endings, *PARQUET.endings)
 _UTF8_MARK, _UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
-
-
-@dataclass(frozen=True)
-class TextPiece:
-    """Some rows of a text file.
-
-    Attributes
-    ----------
-    layout : TextLayout
-        How its lines are cut into columns.
-    start, stop : int
-        Bytes of the file that hold the rows.
-    line : int
-        Lines before `start`.
-    skipped : int
-        Rows between `start` and the first of the piece.
-    """
-
-    layout: TextLayout
-    start: int
-    stop: int
-    line: int
-    skipped: int
-
-    def table(self, path: str, name: str, start: int, stop: int) -> Table:
-        """The table of some rows, counted from the first of the piece."""
-        with open(path, "rb") as file:
-            file.seek(self.start)
-            text = plain_text(file.read(self.stop - self.start))
-        return table_of_text(text, name, self.layout, (self.skipped + start, self.skipped + stop), self.line)
 
 
 def is_long(source: Any) -> bool:

@@ -363,3 +363,33 @@ def _by_joint_name(columns: dict[str, Any], file: str) -> tuple[dict[str, Any], 
         joint = joints.get((match[1], match[3])) if match else None
         out[f"{match[2]}_{joint}" if match and joint and match[2] != "name" else column] = series
     return out, tuple(joints.values())
+
+
+@dataclass(frozen=True)
+class TextPiece:
+    """Some rows of a text file.
+
+    Attributes
+    ----------
+    layout : TextLayout
+        How its lines are cut into columns.
+    start, stop : int
+        Bytes of the file that hold the rows.
+    line : int
+        Lines before `start`.
+    skipped : int
+        Rows between `start` and the first of the piece.
+    """
+
+    layout: TextLayout
+    start: int
+    stop: int
+    line: int
+    skipped: int
+
+    def table(self, path: str, name: str, start: int, stop: int) -> Table:
+        """The table of some rows, counted from the first of the piece."""
+        with open(path, "rb") as file:
+            file.seek(self.start)
+            text = plain_text(file.read(self.stop - self.start))
+        return table_of_text(text, name, self.layout, (self.skipped + start, self.skipped + stop), self.line)

@@ -11,11 +11,11 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dynid.assessment.verdict.assessment import Assessment
-from dynid.assessment.verdict.results import assess_result
 from dynid.files import write_text
 from dynid.fleet.health import Change, UnitCode
 from dynid.fleet.kinds import owners_of
 from dynid.fleet.result import FleetEstimate
+from dynid.fleet.verdict import assess_fleet
 from dynid.fleet.whitened import WhitenedEntry
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, Text, section
@@ -50,7 +50,7 @@ def write_fleet(found: FleetEstimate, path: str | Path) -> Assessment:
     Assessment
         The verdict at the top of the page.
     """
-    assessment = assess_result(found)
+    assessment = assess_fleet(found)
     changed = sum(bool(u.changes) for u in found.health.units)
     sections = [
         checks_section(assessment),

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from dynid.errors import MissingFile
-from dynid.recording.recording import SIGNALS, Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import SIGNALS, Run
 
 __all__ = ["Provenance", "file_hash", "samples_hash", "written"]
 

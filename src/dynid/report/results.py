@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.actuators.estimate import ActuatorEstimate
+from dynid.actuators.verdict import assess_actuators
 from dynid.assessment.verdict.assessment import Assessment
-from dynid.assessment.verdict.results import assess_result
 from dynid.calibration.drive_gains import DriveGains
 from dynid.calibration.payload import Payload
+from dynid.calibration.verdict import assess_gains, assess_payload
+from dynid.errors import InvalidType
 from dynid.files import write_text
 from dynid.fleet.result import FleetEstimate
+from dynid.fleet.verdict import assess_fleet
 from dynid.friction.selection import FrictionSelection
+from dynid.friction.verdict import assess_friction
 from dynid.report.charts import Chart, number, plus_minus
 from dynid.report.content import Block, Figure, Figures, Section, Table, Text, section
 from dynid.report.document import checks_section, page_of
@@ -27,7 +31,7 @@ from dynid.report.provenance import written
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["write_result"]
+__all__ = ["verdict_on", "write_result"]
 
 Array = NDArray[np.float64]
 Key = tuple[str, str, str]
@@ -53,7 +57,7 @@ def write_result(
     path : str or Path
         HTML file to write.
     unseen, prior : Validation or PositionErrors, optional
-        Errors on motion that was not fitted, as for `dynid.assessment.assess_result`.
+        Errors on motion that was not fitted, of friction and of actuators, and those of the a-priori actuators.
     command : str
         Command that computes the result again; it is shown on the page.
 
@@ -69,7 +73,7 @@ def write_result(
     """
     if isinstance(result, FleetEstimate):
         return write_fleet(result, path)
-    assessment = assess_result(result, unseen, prior)
+    assessment = verdict_on(result, unseen, prior)
     figures, drawn = _content(result)
     sections = [
         checks_section(assessment),
@@ -88,6 +92,21 @@ def write_result(
     )
     write_text(path, page)
     return assessment
+
+
+def verdict_on(result: object, unseen: Any = None, prior: Any = None) -> Assessment:
+    """The verdict on a result, with errors on motion that was not fitted where its kind has such."""
+    if isinstance(result, Payload):
+        return assess_payload(result)
+    if isinstance(result, DriveGains):
+        return assess_gains(result)
+    if isinstance(result, FrictionSelection):
+        return assess_friction(result, unseen)
+    if isinstance(result, FleetEstimate):
+        return assess_fleet(result)
+    if isinstance(result, ActuatorEstimate):
+        return assess_actuators(result, unseen, prior)
+    raise InvalidType(f"there is no verdict on a result of type {type(result).__name__}", "result")
 
 
 @singledispatch

@@ -6,27 +6,23 @@ Newton and Euler's equations of each body about the origin of its link, in the b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.robot.mechanism import Mechanism
 from dynid.robot.spatial import skew
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Robot
 
 __all__ = ["body_torques"]
 
 Array = NDArray[np.float64]
 
 
-def body_torques(robot: Robot, q: Array, v: Array, a: Array) -> Array:
+def body_torques(robot: Mechanism, q: Array, v: Array, a: Array) -> Array:
     """Torques (N, n) of the bodies of a tree on a fixed base.
 
     Parameters
     ----------
-    robot : Robot
+    robot : Mechanism
         The tree; its drives do not count.
     q, v, a : ndarray, shape (N, n)
         Positions, velocities and accelerations of its joints.
@@ -69,7 +65,7 @@ def body_torques(robot: Robot, q: Array, v: Array, a: Array) -> Array:
 
 
 def _projected(
-    robot: Robot,
+    robot: Mechanism,
     frames: list[tuple[Array, Array]],
     motions: list[tuple[Array, Array, Array]],
     axes: list[tuple[Array, Array]],

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dynid.errors import ModelError
 from dynid.reading import parse_toml, read_text
 from dynid.robot.angles import note_on_angles, snap_table_angles
+from dynid.robot.constraints import Constraint, JointEquality, Loop, LoopKind
 from dynid.robot.drives import DriveTerm, Transmission
-from dynid.robot.elements import ForceElement, Gas
+from dynid.robot.elements import ForceElement, Gas, element_terms
 from dynid.robot.inertia import inertia_from_com, move_inertia
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import Constraint, Loop, LoopKind
-from dynid.robot.model import Robot
+from dynid.robot.loops import close_loops
+from dynid.robot.mechanism import Mechanism
 from dynid.robot.parts import Frame, Joint, Link, Merge, Mimic, checked, fold_mimics, read_limits
 from dynid.robot.spatial import axis_rotation, clean, placement, rpy_rotation
 
 __all__ = ["read_toml", "robot_from_rows"]
 
 Array = NDArray[np.float64]
+R = TypeVar("R", bound=Mechanism)
 Angle = float | str
 Vector = tuple[float, float, float]
 Tensor = tuple[float, float, float, float, float, float]
@@ -237,7 +238,7 @@ def _places(row: _Row, convention: str, where: str) -> tuple[Array, Array, Array
     return clean(about_z), axis, clean(about_x)  # Rot_z(theta) Trans_z(d) Trans_x(a) Rot_x(alpha)
 
 
-def _build(file: _File) -> Robot:
+def _build(kind: type[R], file: _File) -> R:
     links = [Link(file.base_link.name, _inertia(file.base_link.inertia, "base link"))]
     where_is = {file.base_link.name: (0, np.eye(4))}  # link name -> body and placement on it
     joints: list[Joint] = []
@@ -288,7 +289,7 @@ def _build(file: _File) -> Robot:
                     raise ModelError(f"{where} mimics another joint and can have no drive of its own")
         previous = link
     mimics = fold_mimics(mimics)
-    robot = Robot(
+    robot = kind(
         name=file.name,
         links=tuple(links),
         joints=tuple(replace(j, mimic=mimics.get(j.name)) for j in joints),
@@ -298,11 +299,12 @@ def _build(file: _File) -> Robot:
         merged=tuple(merged),
         source=file.source,
     )
-    robot = _with_drives(robot, drive_of, file).with_elements(*(x.element() for x in file.element))
+    robot = _with_drives(robot, drive_of, file)
+    robot = robot.with_terms(*(term for x in file.element for term in element_terms(robot, x.element())))
     return _with_loops(robot, where_is, file)
 
 
-def _with_loops(robot: Robot, where_is: Mapping[str, tuple[int, Array]], file: _File) -> Robot:
+def _with_loops(robot: R, where_is: Mapping[str, tuple[int, Array]], file: _File) -> R:
     if not file.loop and not file.equality:
         if file.passive or file.posture:
             raise ModelError(
@@ -321,10 +323,10 @@ def _with_loops(robot: Robot, where_is: Mapping[str, tuple[int, Array]], file: _
         loops.append(Loop(LoopKind(row.kind), frames[0], frames[1], row.length, row.name))
     loops += [JointEquality(x.weights, tuple(x.polynomial), x.leaders, x.name) for x in file.equality]
     posture = {name: _angle(x, f"posture of joint '{name}'") for name, x in file.posture.items()}
-    return robot.with_loops(loops, passive=file.passive, posture=posture)
+    return close_loops(robot, loops, file.passive, posture)
 
 
-def _with_drives(robot: Robot, drive_of: list[dict[str, float]], file: _File) -> Robot:
+def _with_drives(robot: R, drive_of: list[dict[str, float]], file: _File) -> R:
     terms: list[DriveTerm] = []
     for i, drive in enumerate(drive_of):
         if "rest" in drive and "k" not in drive:
@@ -354,8 +356,8 @@ def _validated(data: Mapping[str, Any], what: str) -> _File:
         raise ModelError(f"{what}: {path}: {first['msg'].lower()}", code="invalid_value") from None
 
 
-def read_toml(path: Path, snap_angles: bool = False) -> Robot:
-    """Robot from a TOML robot file; rounded angles are named in its notes, and made exact on request."""
+def read_toml(kind: type[R], path: Path, snap_angles: bool = False) -> R:
+    """A robot from a TOML robot file; rounded angles are named in its notes, and made exact on request."""
     try:
         data = parse_toml(read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -363,14 +365,14 @@ def read_toml(path: Path, snap_angles: bool = False) -> Robot:
     except OSError as error:
         raise ModelError(f"{path.name} cannot be read: {error.strerror}", code="file_missing") from None
     found = snap_table_angles(data, snap_angles)
-    robot = _build(_validated(data, path.name))
+    robot = _build(kind, _validated(data, path.name))
     return replace(robot, notes=(note_on_angles(found, snap_angles),)) if found else robot
 
 
 def robot_from_rows(
-    rows: Sequence[Mapping[str, Any] | Sequence[float]], convention: str, name: str, **options: Any
-) -> Robot:
-    """Robot from rows given in code; a row is (alpha, a, d, theta) or a mapping with the keys of the file."""
+    kind: type[R], rows: Sequence[Mapping[str, Any] | Sequence[float]], convention: str, name: str, **options: Any
+) -> R:
+    """A robot from rows given in code; a row is (alpha, a, d, theta) or a mapping with the keys of the file."""
     table = []
     if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
         raise ModelError(f"robot '{name}' needs a sequence of joint rows, got {rows!r:.60}", code="invalid_type")
@@ -381,4 +383,6 @@ def robot_from_rows(
             table.append(dict(zip(("alpha", "a", "d", "theta"), row, strict=True)))
         else:
             raise ModelError(f"joint row {number} needs (alpha, a, d, theta), got {row!r:.60}", code="invalid_type")
-    return _build(_validated({"name": name, "convention": convention, "joint": table, **options}, f"robot '{name}'"))
+    return _build(
+        kind, _validated({"name": name, "convention": convention, "joint": table, **options}, f"robot '{name}'")
+    )

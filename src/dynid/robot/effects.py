@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,7 @@ from dynid.errors import ModelError, did_you_mean
 from dynid.patterns import matching_names
 from dynid.robot.body_torques import body_torques
 from dynid.robot.drives import DriveTerm
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Robot
+from dynid.robot.mechanism import Mechanism
 
 __all__ = ["EFFECTS", "EffectColumn", "EffectKind", "effect_terms"]
 
@@ -145,7 +143,7 @@ class EffectColumn:
         Periods per revolution of a ripple.
     other : int
         The other joint of a coupled effect; -1 for none.
-    bodies : Robot or None
+    bodies : Mechanism or None
         The a-priori bodies whose torque is the load.
     """
 
@@ -154,7 +152,7 @@ class EffectColumn:
     joint: int
     order: float = 0.0
     other: int = -1
-    bodies: Robot | None = None
+    bodies: Mechanism | None = None
 
     @cached_property
     def _law(self) -> Law:
@@ -191,13 +189,11 @@ class EffectColumn:
         """Torque (N,) of the a-priori bodies in the joint."""
         return None if self.bodies is None else body_torques(self.bodies, q, v, a)[:, self.joint]
 
-    def restricted(self, free: NDArray[np.bool_], posture: Array) -> EffectColumn | None:
-        """The same where only some joints are free and the others stand at `posture` (n,); None where it is gone."""
+    def restricted(self, free: NDArray[np.bool_], bodies: Mechanism | None) -> EffectColumn | None:
+        """The same where only some joints are free, with its bodies locked alike; None where it is gone."""
         if not free[self.joint] or (self.other >= 0 and not free[self.other]):
             return None
-        number, bodies = np.cumsum(free) - 1, self.bodies
-        if bodies is not None:
-            bodies = bodies.locked({bodies.coordinates[i]: float(posture[i]) for i in np.flatnonzero(~free)})
+        number = np.cumsum(free) - 1
         other = int(number[self.other]) if self.other >= 0 else -1
         return replace(self, joint=int(number[self.joint]), other=other, bodies=bodies)
 
@@ -207,7 +203,7 @@ class EffectColumn:
         return out | {"bodies": None if self.bodies is None else self.bodies.parameters.tolist()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], robot: Robot) -> EffectColumn:
+    def from_dict(cls, data: Mapping[str, Any], robot: Mechanism) -> EffectColumn:
         """A column from what `to_dict` returned; `robot` has no drives."""
         kind = EFFECTS.get(data["effect"])
         if kind is None or not 0 <= data["law"] < len(kind.laws):
@@ -221,7 +217,7 @@ class EffectColumn:
         return cls(data["effect"], int(data["law"]), joint, float(data["order"]), other, bodies)
 
 
-def effect_terms(robot: Robot, text: str) -> tuple[DriveTerm, ...]:
+def effect_terms(robot: Mechanism, text: str) -> tuple[DriveTerm, ...]:
     """Drive terms of an effect as it is written in options and files."""
     name, equals, rest = text.partition("=")
     kind = EFFECTS.get(name)
@@ -246,7 +242,7 @@ def effect_terms(robot: Robot, text: str) -> tuple[DriveTerm, ...]:
 
 
 def _terms(
-    robot: Robot, kind: EffectKind, joint: str, order: float, other: str, bodies: Robot | None
+    robot: Mechanism, kind: EffectKind, joint: str, order: float, other: str, bodies: Mechanism | None
 ) -> list[DriveTerm]:
     """The terms of an effect on one joint."""
     names = robot.tree_coordinates
@@ -266,7 +262,7 @@ def _terms(
     ]
 
 
-def _joints(robot: Robot, patterns: Sequence[str], text: str) -> list[str]:
+def _joints(robot: Mechanism, patterns: Sequence[str], text: str) -> list[str]:
     """Joints that patterns name."""
     found: list[str] = []
     for pattern in patterns:
@@ -296,7 +292,7 @@ def _order(value: str, text: str) -> float:
     return order
 
 
-def _check_load(robot: Robot) -> None:
+def _check_load(robot: Mechanism) -> None:
     """Raise an error where the torque of the a-priori bodies is not the load of a joint."""
     if robot.loops or robot.base == "floating":
         what = "closed loops" if robot.loops else "a floating base"

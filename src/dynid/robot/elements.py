@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.drives import DriveTerm
+from dynid.robot.mechanism import Mechanism
 from dynid.robot.parts import checked
-
-if TYPE_CHECKING:
-    from dynid.robot.model import Robot
 
 __all__ = ["ForceElement", "Gas", "LineForce", "Step", "element_terms"]
 
@@ -259,7 +257,7 @@ class LineForce:
         return end, jacobian
 
 
-def element_terms(robot: Robot, element: ForceElement) -> tuple[DriveTerm, ...]:
+def element_terms(robot: Mechanism, element: ForceElement) -> tuple[DriveTerm, ...]:
     """Drive terms of an element, one per given value. Like all terms they are over the joints of the tree."""
     robot = robot.tree
     where = f"element '{element.name}'"
@@ -295,7 +293,7 @@ def element_terms(robot: Robot, element: ForceElement) -> tuple[DriveTerm, ...]:
     return tuple(out)
 
 
-def _body(robot: Robot, name: str, where: str) -> tuple[int, Array]:
+def _body(robot: Mechanism, name: str, where: str) -> tuple[int, Array]:
     """Link that a link or frame of this name belongs to, and its placement there."""
     for i, link in enumerate(robot.links):
         if link.name == name:
@@ -310,7 +308,7 @@ def _body(robot: Robot, name: str, where: str) -> tuple[int, Array]:
     )
 
 
-def _path(robot: Robot, body: int) -> list[int]:
+def _path(robot: Mechanism, body: int) -> list[int]:
     """Joints from the base to a link."""
     path: list[int] = []
     while body:
@@ -319,7 +317,7 @@ def _path(robot: Robot, body: int) -> list[int]:
     return path
 
 
-def _steps(robot: Robot, path: Sequence[int]) -> tuple[tuple[Step, ...], Array]:
+def _steps(robot: Mechanism, path: Sequence[int]) -> tuple[tuple[Step, ...], Array]:
     """Joints of a path as steps, and the frame of its last link after the last of them."""
     out, mount = [], np.eye(4)
     for j in path:

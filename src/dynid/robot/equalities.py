@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.errors import ModelError
-from dynid.robot.joint_equality import JointEquality
+from dynid.robot.constraints import JointEquality
 from dynid.robot.model import Robot
 from dynid.robot.parts import Mimic
 

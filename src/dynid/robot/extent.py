@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import ModelError
 from dynid.reading import read_regular
 from dynid.robot.inside import check_inside, is_inside
-from dynid.robot.model import Robot
+from dynid.robot.mechanism import Mechanism
 from dynid.robot.sdf_frames import read_pose
 from dynid.robot.spatial import placement, rpy_rotation
 from dynid.robot.xmlfile import numbers
@@ -36,19 +37,20 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+R = TypeVar("R", bound=Mechanism)
 logger = logging.getLogger("dynid")
 
 _HEADER = 84  # bytes of a binary STL file before its triangles
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 
-def carriers(robot: Robot) -> dict[str, tuple[int, Array]]:
+def carriers(robot: Mechanism) -> dict[str, tuple[int, Array]]:
     """Index of the carrying link and placement on it, by the name of every link and frame."""
     out = {f.name: (f.link, np.asarray(f.placement)) for f in robot.frames}
     return out | {link.name: (i, np.eye(4)) for i, link in enumerate(robot.links)}
 
 
-def with_extents(robot: Robot, boxes: Mapping[str, Array | None]) -> Robot:
+def with_extents(robot: R, boxes: Mapping[str, Array | None]) -> R:
     """The robot with the extent of each link.
 
     `boxes` holds the box of each link of the file with shapes, None where a shape could not be read: what is fixed to

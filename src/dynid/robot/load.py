@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from dynid.errors import ModelError, NoJointsError, Sentence, did_you_mean, keyword, named
 from dynid.reading import check_regular
 from dynid.robot.drives import FileDrives, TermKind, carried_value
-from dynid.robot.model import BASE_KINDS, BaseKind, Robot
+from dynid.robot.mechanism import BASE_KINDS, BaseKind
+from dynid.robot.model import Robot
 from dynid.robot.notes import quoted
 
 if TYPE_CHECKING:
@@ -232,9 +233,9 @@ def _read(
                 "source",
                 code="invalid_type",
             )
-        from dynid.robot.pinocchio import file_drives, robot_from_model
+        from dynid.robot.pinocchio import file_drives
 
-        return robot_from_model(source), file_drives(source)
+        return Robot.from_pinocchio(source), file_drives(source)
     text = str(source)
     path = Path(text)
     suffix = path.suffix.lower()
@@ -247,7 +248,7 @@ def _read(
         if suffix == ".toml":
             from dynid.robot.dh import read_toml
 
-            return read_toml(path, snap_angles), None
+            return read_toml(Robot, path, snap_angles), None
         from dynid.robot.xmlfile import read_xml
 
         root = read_xml(path)
@@ -292,7 +293,7 @@ def _read(
     from dynid.robot.dh import read_toml
 
     with resources.as_file(resources.files("dynid.robot.builtin") / f"{text}.toml") as file:
-        return read_toml(file, snap_angles), None
+        return read_toml(Robot, file, snap_angles), None
 
 
 def _with_angles(

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
+from dynid.robot.constraints import Constraint, JointEquality
 from dynid.robot.drives import CustomColumn, DriveTerm, TermKind, Transmission
 from dynid.robot.effects import EffectColumn
 from dynid.robot.elements import LineForce
 from dynid.robot.extent import joined_boxes, moved_box
 from dynid.robot.inertia import move_inertia
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import Constraint
-from dynid.robot.model import Robot
+from dynid.robot.loops import close_loops
+from dynid.robot.mechanism import Mechanism
 from dynid.robot.parts import Frame, Joint, Link, Merge, checked
 from dynid.robot.spatial import axis_rotation, placement
 
 __all__ = ["lock_joints", "lock_open_tree"]
 
 Array = NDArray[np.float64]
+R = TypeVar("R", bound=Mechanism)
 
 # A cross-only term of these kinds is zero without a second joint that moves.
 _COUPLING_ONLY = (TermKind.INERTIA, TermKind.VISCOUS)
 
 
-def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
+def lock_joints(robot: R, values: Mapping[str, float]) -> R:
     """The robot with some joints fixed at `values` (joint name to rad or m), and their mimic joints with them.
 
     The locked links are merged into the links that carry them and remain as frames. Drive terms and motors that move
@@ -40,12 +42,12 @@ def lock_joints(robot: Robot, values: Mapping[str, float]) -> Robot:
     return _locked_tree(robot, held)[2]
 
 
-def _locked_with_loops(robot: Robot, values: Mapping[str, float], held: Mapping[str, float]) -> Robot:
+def _locked_with_loops(robot: R, values: Mapping[str, float], held: Mapping[str, float]) -> R:
     """The tree with locked joints, and the loops closed at the same values."""
     tree, loops = _locked_constraints(robot.tree, held, robot.loops)
     assert robot.assembled is not None
     posture = dict(zip(robot.tree_coordinates, robot.assembled, strict=True)) | dict(values)
-    closed = robot.tree.with_loops(robot.loops, passive=robot.passive, posture=posture)
+    closed = close_loops(robot.tree, robot.loops, robot.passive, posture)
     assert closed.assembled is not None
     posture = dict(zip(robot.tree_coordinates, closed.assembled, strict=True))
     for name, value in values.items():
@@ -53,19 +55,15 @@ def _locked_with_loops(robot: Robot, values: Mapping[str, float], held: Mapping[
             raise ModelError(
                 f"{robot.loops[0]} cannot close with joint '{name}' locked at {value:g}", code="infeasible"
             )
-    return tree.with_loops(loops, passive=robot.passive, posture={x: posture[x] for x in tree.coordinates})
+    return close_loops(tree, loops, robot.passive, {x: posture[x] for x in tree.coordinates})
 
 
-def lock_open_tree(
-    tree: Robot, values: Mapping[str, float], loops: Sequence[Constraint]
-) -> tuple[Robot, list[Constraint]]:
+def lock_open_tree(tree: R, values: Mapping[str, float], loops: Sequence[Constraint]) -> tuple[R, list[Constraint]]:
     """A tree with some joints fixed, and what becomes of constraints that are not closed yet."""
     return _locked_constraints(tree, _held(tree, values), loops)
 
 
-def _locked_constraints(
-    tree: Robot, held: Mapping[str, float], loops: Sequence[Constraint]
-) -> tuple[Robot, list[Constraint]]:
+def _locked_constraints(tree: R, held: Mapping[str, float], loops: Sequence[Constraint]) -> tuple[R, list[Constraint]]:
     bodies, places, locked = _locked_tree(tree, held)
 
     def moved(frame: Frame) -> Frame:
@@ -79,7 +77,7 @@ def _locked_constraints(
     return locked, [left for left in map(one, loops) if left is not None]
 
 
-def _locked_tree(robot: Robot, held: Mapping[str, float]) -> tuple[list[int], list[Array], Robot]:
+def _locked_tree(robot: R, held: Mapping[str, float]) -> tuple[list[int], list[Array], R]:
     """New body of every link, the link's place in it, and the robot with locked joints."""
     bodies = [0]  # new number of every link's body
     places = [np.eye(4)]  # and the link's place in it
@@ -121,7 +119,7 @@ def _locked_tree(robot: Robot, held: Mapping[str, float]) -> tuple[list[int], li
     return bodies, places, out
 
 
-def _held(robot: Robot, values: Mapping[str, float]) -> dict[str, float]:
+def _held(robot: Mechanism, values: Mapping[str, float]) -> dict[str, float]:
     """Position of every locked joint, mimic joints included."""
     if not isinstance(values, Mapping):
         raise ModelError(f"locked joints must be given with their values, got {values!r:.60}", code="invalid_type")
@@ -179,7 +177,10 @@ def _restricted(term: DriveTerm, free: NDArray[np.bool_], posture: Array) -> Dri
         if isinstance(term.function, LineForce):
             return _restricted_line(term, term.function, free, posture)
         if isinstance(term.function, EffectColumn):
-            left = term.function.restricted(free, posture)
+            bodies = term.function.bodies
+            if bodies is not None:
+                bodies = lock_joints(bodies, {bodies.coordinates[i]: float(posture[i]) for i in np.flatnonzero(~free)})
+            left = term.function.restricted(free, bodies)
             if left is None:
                 return None
             return replace(term, direction=direction, owner=int(number[term.owner]), function=left)

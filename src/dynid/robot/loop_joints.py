@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.robot.loops import ROUNDED, Loop, LoopKind, loop_rows
+from dynid.robot.constraints import Loop, LoopKind
+from dynid.robot.loops import ROUNDED, loop_rows
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame
 from dynid.robot.spatial import placement

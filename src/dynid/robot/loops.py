@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.joint_equality import JointEquality
+from dynid.robot.constraints import Constraint, JointEquality, LoopKind
+from dynid.robot.drives import Transmission
+from dynid.robot.mechanism import Mechanism
 from dynid.robot.parts import Frame, checked
 from dynid.robot.spatial import axis_rotation, placement
 
-if TYPE_CHECKING:
-    from dynid.robot.drives import Transmission
-    from dynid.robot.model import Robot
-
-__all__ = ["ROUNDED", "Constraint", "Loop", "LoopKind", "close_loops", "gap_limit", "loop_rows"]
+__all__ = ["ROUNDED", "close_loops", "gap_limit", "loop_rows"]
 
 Array = NDArray[np.float64]
+R = TypeVar("R", bound=Mechanism)
 
 # Share that the printed digits of a file leave: 1.5708 for a right angle is wrong by 4e-6, six digits by 5e-7.
 ROUNDED = 1e-5
@@ -34,86 +32,14 @@ _MOVE = 0.02  # rad, or of the longest offset: a motion that every independent j
 _LONGEST = 0.3  # rad or m: longest step of the iteration that assembles the robot
 
 
-class LoopKind(StrEnum):
-    """What a loop keeps equal between its two frames."""
-
-    CONNECT = "connect"  # the origins coincide: 3 rows
-    WELD = "weld"  # the frames coincide: 6 rows
-    ROD = "rod"  # the origins keep their distance: 1 row
-
-
-_ROWS = {LoopKind.CONNECT: 3, LoopKind.WELD: 6, LoopKind.ROD: 1}
-
-
-@dataclass(frozen=True, eq=False)
-class Loop:
-    """A constraint that closes a kinematic loop.
-
-    Attributes
-    ----------
-    kind : LoopKind or str
-        "connect": the origins of the two frames coincide (a ball joint, or the pin of a planar linkage). "weld": the
-        frames coincide. "rod": the origins keep the distance `length` (a massless rod between two ball joints).
-    first, second : Frame
-        The two frames, each with the index of its link in `Robot.links` and its placement on that link.
-    length : float
-        Length of a rod (m); 0 otherwise.
-    name : str
-        Name for messages; the names of the two frames if empty.
-
-    Raises
-    ------
-    ModelError
-        For an unknown kind, two frames on one link, or a length that does not belong to the kind.
-    """
-
-    kind: LoopKind
-    first: Frame
-    second: Frame
-    length: float = 0.0
-    name: str = ""
-
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "kind", LoopKind(self.kind))
-        except ValueError:
-            raise ModelError(
-                f"loop of kind '{self.kind}' is unknown: use {', '.join(LoopKind)}", "kind", code="unknown_name"
-            ) from None
-        object.__setattr__(self, "length", float(checked(self.length, (), f"{self}: length")))
-        if self.first.link == self.second.link:
-            raise ModelError(f"{self} has both frames on one link")
-        if (self.kind == LoopKind.ROD) != (self.length > 0):
-            raise ModelError(
-                f"{self}: a rod needs a length above zero, and nothing else has one", "length", code="invalid_value"
-            )
-
-    @property
-    def rows(self) -> int:
-        """Number of scalar constraints."""
-        return _ROWS[self.kind]
-
-    @property
-    def frames(self) -> tuple[Frame, Frame]:
-        """The two frames."""
-        return self.first, self.second
-
-    def __str__(self) -> str:
-        name = f"loop '{self.name}'" if self.name else "the loop"
-        return f"{name} between frames '{self.first.name}' and '{self.second.name}'"
-
-
-Constraint = Loop | JointEquality
-
-
-def _reach(tree: Robot, loops: Sequence[Constraint]) -> float:
+def _reach(tree: Mechanism, loops: Sequence[Constraint]) -> float:
     """The longest offset in the robot (m), 1 if there is none."""
     on = [np.asarray(f.placement) for loop in loops for f in loop.frames]
     places = [*on, *(x for joint in tree.joints for x in (joint.placement, joint.mount))]
     return max(float(np.linalg.norm(x[:3, 3])) for x in places) or 1.0
 
 
-def gap_limit(tree: Robot, loops: Sequence[Constraint]) -> float:
+def gap_limit(tree: Mechanism, loops: Sequence[Constraint]) -> float:
     """The gap (m or rad) up to which a loop counts as closed: what rounding leaves of the longest offset in the robot.
 
     A loop with more rows than joints, such as a linkage in a plane, closes only as well as its numbers are printed.
@@ -121,7 +47,7 @@ def gap_limit(tree: Robot, loops: Sequence[Constraint]) -> float:
     return ROUNDED * _reach(tree, loops)
 
 
-def loop_rows(tree: Robot, loops: Sequence[Constraint], q: Array) -> tuple[Array, Array]:
+def loop_rows(tree: Mechanism, loops: Sequence[Constraint], q: Array) -> tuple[Array, Array]:
     """Residual (row,) of the loops and its Jacobian (row, n) at one posture q (n,) of the tree."""
     places, twists = [np.eye(4)], [np.zeros((tree.n, 6))]
     number = {name: i for i, name in enumerate(tree.coordinates)}
@@ -170,8 +96,8 @@ def _moving(places: Sequence[Array], twists: Sequence[Array], frame: Frame) -> t
 
 
 def close_loops(
-    tree: Robot, loops: Sequence[Constraint], passive: Sequence[str] | None, posture: Mapping[str, float] | None
-) -> Robot:
+    tree: R, loops: Sequence[Constraint], passive: Sequence[str] | None, posture: Mapping[str, float] | None
+) -> R:
     """The tree with loops, its passive joints and an assembled posture; see `Robot.with_loops`."""
     if not loops:
         raise ModelError(f"robot '{tree.name}' is given no loop to close", "loops", code="missing_argument")
@@ -203,7 +129,7 @@ def close_loops(
     return replace(tree, loops=tuple(loops), passive=chosen, assembled=q, transmission=transmission)
 
 
-def _with_given(tree: Robot, loops: Sequence[Constraint], q: Array, start: Array, passive: Sequence[str]) -> Array:
+def _with_given(tree: Mechanism, loops: Sequence[Constraint], q: Array, start: Array, passive: Sequence[str]) -> Array:
     """The assembled posture q with the independent joints where the start has them, if the loops close there too."""
     moving = np.array([name in passive for name in tree.coordinates])
     moved, apart = _newton(tree, loops, np.where(moving, q, start), moving)
@@ -211,7 +137,9 @@ def _with_given(tree: Robot, loops: Sequence[Constraint], q: Array, start: Array
     return moved if close and _rank(loop_rows(tree, loops, moved)[1][:, moving]) == len(passive) else q
 
 
-def _of_independent(tree: Robot, loops: Sequence[Constraint], passive: Sequence[str], q: Array) -> Transmission | None:
+def _of_independent(
+    tree: Mechanism, loops: Sequence[Constraint], passive: Sequence[str], q: Array
+) -> Transmission | None:
     """The transmission over the independent joints.
 
     A motor may drive a passive joint where this follows the independent joints at constant ratios.
@@ -245,7 +173,7 @@ def _slopes(jacobian: Array, free: NDArray[np.bool_]) -> Array:
     return out
 
 
-def _start(tree: Robot, posture: Mapping[str, float] | None) -> Array:
+def _start(tree: Mechanism, posture: Mapping[str, float] | None) -> Array:
     """Posture (n,) at which the assembly starts: the given values, and zero or the middle of the limits elsewhere."""
     given = dict(posture or {})
     unknown = sorted(set(given) - set(tree.coordinates))
@@ -265,7 +193,11 @@ def _start(tree: Robot, posture: Mapping[str, float] | None) -> Array:
 
 
 def _assembled(
-    tree: Robot, loops: Sequence[Constraint], start: Array, passive: Sequence[str] | None, posture: Mapping[str, float]
+    tree: Mechanism,
+    loops: Sequence[Constraint],
+    start: Array,
+    passive: Sequence[str] | None,
+    posture: Mapping[str, float],
 ) -> Array:
     """Posture near `start` in which all loops close; first with the joints in `posture` held, then with all moving.
 
@@ -288,7 +220,9 @@ def _assembled(
     )
 
 
-def _newton(tree: Robot, loops: Sequence[Constraint], start: Array, moving: NDArray[np.bool_]) -> tuple[Array, float]:
+def _newton(
+    tree: Mechanism, loops: Sequence[Constraint], start: Array, moving: NDArray[np.bool_]
+) -> tuple[Array, float]:
     """Damped least-squares iteration over the moving joints; the posture and the largest residual."""
     q, damping = start.copy(), 1e-6
     residual, jacobian = loop_rows(tree, loops, q)
@@ -323,7 +257,7 @@ def _rank(jacobian: Array) -> int:
     return int(np.linalg.matrix_rank(_unit(jacobian), tol=ROUNDED)) if jacobian.size else 0
 
 
-def _nearby(tree: Robot, loops: Sequence[Constraint], q: Array) -> list[Array]:
+def _nearby(tree: Mechanism, loops: Sequence[Constraint], q: Array) -> list[Array]:
     """A few assembled postures at a small distance."""
     rng = np.random.default_rng(0)
     out = []
@@ -334,7 +268,7 @@ def _nearby(tree: Robot, loops: Sequence[Constraint], q: Array) -> list[Array]:
     return out
 
 
-def _check_redundant(tree: Robot, loops: Sequence[Constraint], q: Array) -> None:
+def _check_redundant(tree: Mechanism, loops: Sequence[Constraint], q: Array) -> None:
     """Refuse loops that add nothing to those before them, and assembled postures that are singular."""
     near = [loop_rows(tree, loops, x)[1] for x in _nearby(tree, loops, q)]
     here = loop_rows(tree, loops, q)[1]
@@ -354,7 +288,7 @@ def _check_redundant(tree: Robot, loops: Sequence[Constraint], q: Array) -> None
         rank = with_it
 
 
-def _check_mobile(tree: Robot, loops: Sequence[Constraint], q: Array, passive: Sequence[str]) -> None:
+def _check_mobile(tree: Mechanism, loops: Sequence[Constraint], q: Array, passive: Sequence[str]) -> None:
     """Refuse loops that leave an independent joint no motion: those that are singular wherever they close."""
     residual, jacobian = loop_rows(tree, loops, q)
     limit = float(np.abs(residual).max()) + _MOVE * gap_limit(tree, loops)  # rounding changes with the motion
@@ -372,7 +306,7 @@ def _check_mobile(tree: Robot, loops: Sequence[Constraint], q: Array, passive: S
             )
 
 
-def _passive(tree: Robot, loops: Sequence[Constraint], jacobian: Array) -> tuple[str, ...]:
+def _passive(tree: Mechanism, loops: Sequence[Constraint], jacobian: Array) -> tuple[str, ...]:
     """The joints that the loops determine: those without drive terms before those with, later joints before earlier.
 
     A joint that leads others by a polynomial comes after the others, because the polynomial may have no inverse. Slides
@@ -403,7 +337,7 @@ def _passive(tree: Robot, loops: Sequence[Constraint], jacobian: Array) -> tuple
 
 
 def _given_passive(
-    tree: Robot, loops: Sequence[Constraint], jacobian: Array, passive: Sequence[str]
+    tree: Mechanism, loops: Sequence[Constraint], jacobian: Array, passive: Sequence[str]
 ) -> tuple[str, ...]:
     for name in passive:
         if name not in tree.coordinates:

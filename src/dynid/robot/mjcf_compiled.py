@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError, keyword
 from dynid.robot.chains import Step, add_chain, ball, ball_angles, floating
+from dynid.robot.constraints import Constraint, JointEquality
 from dynid.robot.drives import FileDrives
 from dynid.robot.equalities import with_equalities
 from dynid.robot.extent import joined_boxes, moved_box, round_box, with_extents
 from dynid.robot.inertia import inertia_from_com, move_inertia
-from dynid.robot.joint_equality import JointEquality
 from dynid.robot.lock import lock_open_tree
-from dynid.robot.loops import Constraint
 from dynid.robot.mjcf_constraints import joint_equalities, loops_of, tied_to_world
 from dynid.robot.mjcf_passive import drive_values, driven_joints, servo_gains, with_passive_elements
 from dynid.robot.model import Robot

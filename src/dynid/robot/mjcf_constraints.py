@@ -10,8 +10,7 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import Loop, LoopKind
+from dynid.robot.constraints import JointEquality, Loop, LoopKind
 from dynid.robot.mjcf_tendons import fixed_tendon
 from dynid.robot.parts import Frame
 from dynid.robot.spatial import placement

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError, keyword
 from dynid.robot.chains import Step, add_chain, ball
+from dynid.robot.constraints import JointEquality
 from dynid.robot.drives import FileDrives
 from dynid.robot.equalities import with_equalities
 from dynid.robot.extent import joined_boxes, moved_box, with_extents
 from dynid.robot.inertia import move_inertia
-from dynid.robot.joint_equality import JointEquality
 from dynid.robot.lock import lock_joints
 from dynid.robot.mjcf_shapes import geom_box, mesh_files
 from dynid.robot.mjcf_values import MACROS, NEEDS_MUJOCO, Item, body_items, changing_setting, read_settings

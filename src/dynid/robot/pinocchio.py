@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeVar
 
 import numpy as np
 import pinocchio as pin
@@ -12,7 +13,7 @@ from dynid.errors import ModelError
 from dynid.robot.chains import Step, add_chain, ball, floating, planar, screw, translations
 from dynid.robot.drives import DriveTerm, FileDrives, TermKind
 from dynid.robot.inertia import inertia_to_com, move_inertia
-from dynid.robot.model import Robot
+from dynid.robot.mechanism import Mechanism
 from dynid.robot.notes import chain_notes
 from dynid.robot.parts import Frame, Joint, Limits, Link, read_limits
 from dynid.robot.spatial import clean, inverse_placement
@@ -20,6 +21,7 @@ from dynid.robot.spatial import clean, inverse_placement
 __all__ = ["file_drives", "has_place_in_model", "model_of_robot", "robot_from_model"]
 
 Array = NDArray[np.float64]
+R = TypeVar("R", bound=Mechanism)
 
 _FRAMES = (pin.FrameType.FIXED_JOINT, pin.FrameType.OP_FRAME, pin.FrameType.BODY)
 
@@ -102,8 +104,8 @@ def _one_tree(model: pin.Model) -> bool:
     return sum(parent == 0 for parent in list(model.parents)[1:]) == 1
 
 
-def robot_from_model(model: pin.Model, *, name: str | None = None) -> Robot:
-    """Robot from a Pinocchio model, links and joints in Pinocchio's order.
+def robot_from_model(kind: type[R], model: pin.Model, *, name: str | None = None) -> R:
+    """Robot of class `kind` from a Pinocchio model, links and joints in Pinocchio's order.
 
     The frame of a link is that of the first body of its joint, or the joint frame where there is no body.
     """
@@ -141,7 +143,7 @@ def robot_from_model(model: pin.Model, *, name: str | None = None) -> Robot:
             frames.append(Frame(key, number, inverse_placement(mount) @ f.placement.homogeneous))
     # Gravity in the frame that the pose of the base is relative to.
     turn = np.asarray(model.jointPlacements[root].rotation) if flying else np.eye(3)
-    return Robot(
+    return kind(
         name=name or str(model.name) or "robot",
         links=tuple(links),
         joints=tuple(joints),
@@ -203,7 +205,7 @@ def has_place_in_model(term: DriveTerm) -> bool:
     return np.count_nonzero(term.direction) == 1 and not term.cross_only and not term.slope and term.kind in kinds
 
 
-def model_of_robot(robot: Robot, *, independent: bool = False) -> pin.Model:
+def model_of_robot(robot: Mechanism, *, independent: bool = False) -> pin.Model:
     """Pinocchio model of a robot, with inertias in joint frames."""
     mimic = [j.name for j in robot.joints if j.mimic is not None]
     if mimic and not independent:
@@ -273,7 +275,7 @@ def model_of_robot(robot: Robot, *, independent: bool = False) -> pin.Model:
     return model
 
 
-def _depth_first(robot: Robot) -> list[int]:
+def _depth_first(robot: Mechanism) -> list[int]:
     """Joints in depth-first order; in any other order, Pinocchio's mass matrix is wrong without an error."""
     out: list[int] = []
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.inertia import move_inertia
-from dynid.robot.model import BaseKind, Robot
+from dynid.robot.mechanism import BaseKind
+from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Link
 from dynid.robot.spatial import inverse_placement
 

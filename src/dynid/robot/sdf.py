@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.robot.chains import Step, add_chain, ball, screw
+from dynid.robot.constraints import Loop
 from dynid.robot.drives import FileDrives
 from dynid.robot.extent import sdf_boxes, with_extents
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.loop_joints import CLOSING, closing_loops, with_closing_loops
-from dynid.robot.loops import Loop
 from dynid.robot.model import Robot
 from dynid.robot.notes import chain_notes
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic, fold_mimics, read_limits

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dynid.errors import DataError, ModelError
+from dynid.robot.constraints import Constraint, JointEquality, Loop
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.effects import EffectColumn
 from dynid.robot.elements import Gas, LineForce, Step
-from dynid.robot.joint_equality import JointEquality
-from dynid.robot.loops import Constraint, Loop
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
 

@@ -178,7 +178,7 @@ def read_urdf(root: ET.Element, path: Path, *, shapes: ShapeInertia | None = Non
     check_tree(edges, list(links))
     mimics = _mimics(joints, notes)
     model = _kinematics(joints, edges, list(links))
-    robot = robot_from_model(model, name=root.get("name") or path.stem)
+    robot = robot_from_model(Robot, model, name=root.get("name") or path.stem)
     robot = with_extents(_with_bodies(robot, inertia, joints, edges, mimics), urdf_boxes(root, path))
     tree = tuple(replace(link, virtual=link.name in virtual) for link in robot.links)
     robot = replace(robot, links=tree, notes=tuple(notes))

@@ -20,11 +20,11 @@ from dynid.child import read_in_child
 from dynid.errors import ModelError
 from dynid.limits import exceeded, file_limits
 from dynid.robot.chains import Step, add_chain, ball
+from dynid.robot.constraints import Loop
 from dynid.robot.drives import FileDrives
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.inside import check_inside
 from dynid.robot.loop_joints import CLOSING, closing_loops, with_closing_loops
-from dynid.robot.loops import Loop
 from dynid.robot.model import Robot
 from dynid.robot.notes import chain_notes, quoted
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, read_limits

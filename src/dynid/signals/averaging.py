@@ -15,7 +15,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dynid.errors import ConflictingArguments, Mismatch, NotApplicable, TooFew
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.settings import Signals, uniform
 from dynid.signals.shift import REACH, shifted
 

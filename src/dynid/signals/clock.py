@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 
 __all__ = ["EVEN", "SourceClock", "fit_clock"]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import Mismatch, NotApplicable, TooFew, UnknownName
 from dynid.recording.base_motion import running_product
-from dynid.recording.recording import mended_poses
+from dynid.recording.run import mended_poses
 from dynid.signals.filters import derivative, lowpass, median
 
 __all__ = ["BaseState", "accumulated_rotation", "angular_velocity", "average_poses", "base_state", "resample_poses"]

@@ -20,7 +20,7 @@ from dynid.errors import (
     did_you_mean,
     named,
 )
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.recording.wrench import WrenchSensor
 from dynid.signals.clock import fit_clock
 from dynid.signals.filters import DERIVATIVES, average_periods, derivative, lowpass, median

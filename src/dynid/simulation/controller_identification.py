@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from dynid.errors import MissingArgument, MissingData, NotApplicable, TooFew, UnknownName, keyword
 from dynid.markup import HtmlFrame
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
 from dynid.simulation.closed_loop import ClosedLoop

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import for_kernel
 from dynid.errors import InvalidShape, InvalidType, InvalidValue, Mismatch, MissingData, TooFew
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import derivative
 

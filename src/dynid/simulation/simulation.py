@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.markup import html_table
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.simulation.unmodeled import UnmodeledEffects
 

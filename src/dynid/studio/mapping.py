@@ -10,7 +10,7 @@ from typing import Any
 from dynid.errors import Duplicate, InvalidShape, InvalidValue, Mismatch, MissingArgument, UnknownName
 from dynid.recording.log_fields import PerJoint
 from dynid.recording.log_format import LogFormat
-from dynid.recording.recording import PARTS, SIGNALS
+from dynid.recording.run import PARTS, SIGNALS
 from dynid.recording.table import shown
 from dynid.recording.units import TIME_UNITS, UNITS
 from dynid.studio.previews import ColumnPreview

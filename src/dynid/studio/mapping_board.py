@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import NamedTuple
 
-from dynid.recording.recording import PARTS
+from dynid.recording.run import PARTS
 from dynid.studio.mapping import CLOCK, LogMapping
 
 __all__ = ["BOARD_SIGNALS", "BOARD_STYLE", "DRAG", "DRAG_OVER", "DROP", "Dropped", "board_html", "dropped"]

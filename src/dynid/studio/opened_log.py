@@ -17,7 +17,8 @@ from dynid.recording.convert import Conversion
 from dynid.recording.load import columns_of_table, read_table, recording_of_table
 from dynid.recording.log_format import LogFormat
 from dynid.recording.names import Group, groups, tokens
-from dynid.recording.recording import SIGNALS, Recording
+from dynid.recording.recording import Recording
+from dynid.recording.run import SIGNALS
 from dynid.recording.table import Table
 from dynid.robot.model import Robot
 from dynid.studio.mapping import CLOCK, Assignment, LogMapping, assignments_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from dynid.errors import DynidError
-from dynid.recording.recording import SIGNALS
+from dynid.recording.run import SIGNALS
 from dynid.studio.bench import Bench
 from dynid.studio.opened_log import signal_of_file
 from dynid.studio.runs import HELD_OUT, LogRuns

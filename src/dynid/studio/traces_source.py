@@ -14,7 +14,7 @@ from dynid.errors import Mismatch, MissingArgument, MissingData, UnknownName
 from dynid.identification.estimate import Estimate
 from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import prepare
 from dynid.studio.session import Session

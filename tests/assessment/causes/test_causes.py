@@ -17,9 +17,9 @@ from dynid.assessment.causes.cause_search import _plus_minus, find_causes
 from dynid.assessment.causes.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.assessment.causes.ripple import ripple_orders
 from dynid.assessment.verdict.cause_checks import _fails
-from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.errors import InvalidValue, MissingData
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
+from dynid.robot.posture import tilted_gravity
 from dynid.signals.settings import Motion
 from studies.reproduce.verdict_logs import slipping_springs
 from tests.support.check_data import recorded

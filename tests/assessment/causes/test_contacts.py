@@ -11,7 +11,7 @@ import scipy
 from dynid.assessment.causes.cause import CauseCode
 from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
 from dynid.assessment.causes.contacts import find_contacts
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 from tests.assessment.causes.test_causes import SIGNALS, causes, only
 from tests.support.synthetic import arm, record
 

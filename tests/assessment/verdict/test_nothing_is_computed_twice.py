@@ -15,7 +15,7 @@ import dynid
 import dynid.signals.settings
 from dynid.cli.demo import synthetic_recording
 from dynid.cli.main import app
-from dynid.identification.observation import observe
+from dynid.identification.observing import observe
 
 Calls = Counter[str]
 

@@ -11,10 +11,10 @@ import yaml
 
 import dynid
 from dynid import ModelError, Robot
-from dynid.actuators import ActuatorLaw
 from dynid.errors import InvalidValue, NotApplicable, UnknownName
 from dynid.export import ActuatorProperty, Lost, actuator_text, list_simulators, write_actuators
 from dynid.export.simulators.write import SIMULATORS
+from dynid.robot import ActuatorLaw
 from tests.support.errors import expect_error
 
 INF = float("inf")

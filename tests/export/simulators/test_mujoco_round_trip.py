@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid import Robot
-from dynid.actuators import ActuatorLaw, Commands, Segments, rollout
+from dynid.actuators import Commands, Segments, rollout
 from dynid.export import Lost, actuator_text, write_actuators
+from dynid.robot import ActuatorLaw
 from tests.support.actuated_plant import law_torque, simulated_positions
 
 mujoco = pytest.importorskip("mujoco")

@@ -10,8 +10,8 @@ import pytest
 
 import dynid
 from dynid import Robot
-from dynid.actuators import ActuatorLaw
 from dynid.export import Lost, actuator_text
+from dynid.robot import ActuatorLaw
 from tests.support.simulator_stubs import DrakePlant, GenesisEntity, PdControllerGains, executed
 
 INF = float("inf")

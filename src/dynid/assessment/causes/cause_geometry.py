@@ -12,9 +12,9 @@ from dynid.assessment.causes.cause import CauseCode
 from dynid.assessment.causes.cause_groups import Group, Model
 from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.assessment.causes.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
-from dynid.calibration.sensors.unknowns import tilted_gravity
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.model import Robot
+from dynid.robot.posture import tilted_gravity
 from dynid.signals.filters import lowpass
 from dynid.signals.settings import Motion
 

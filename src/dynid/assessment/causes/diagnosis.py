@@ -17,10 +17,12 @@ from dynid.errors import DataError, DynidError, InvalidType, NotApplicable
 from dynid.hypothesis import HypothesisTest, TestCode, tests_frame
 from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
-from dynid.identification.observation import Observation, observe
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from
 from dynid.markup import HtmlFrame
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.simulation import Simulation
 

@@ -27,7 +27,8 @@ from dynid.identification.observation import Observation, fold
 from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
 from dynid.markup import HtmlFrame
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.signals.noise_color import independent_share
 from dynid.signals.settings import Motion, prepare
 

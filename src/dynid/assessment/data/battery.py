@@ -1,8 +1,9 @@
-"""All checks of a recording, in the order in which they run."""
+"""All checks of a recording, in the order in which they run; of a data set, those of a run on every partition."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,10 @@ from dynid.errors import Mismatch
 from dynid.identification.observation import check_no_client
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
-from dynid.recording.recording import Recording, Run
+from dynid.recording.partition_map import map_partitions
+from dynid.recording.partitions import LeftOut, Partition
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.threads import one_blas_thread
 
@@ -116,9 +120,7 @@ def check(
     if len(recording.joints) != robot.n:
         raise Mismatch(f"the recording has {len(recording.joints)} joints, robot '{robot.name}' has {robot.n}")
     if isinstance(recording, DataSet):
-        from dynid.assessment.data.data_sets import check_dataset
-
-        return check_dataset(robot, recording, ordered=ordered, client=client, skip_bad=skip_bad, progress=progress)
+        return _check_dataset(robot, recording, ordered=ordered, client=client, skip_bad=skip_bad, progress=progress)
     check_no_client(client)
     context = Context(robot, recording)
     # Damaged data overflow; the checks look at the results, so numpy need not warn. Threads slow small matrices down.
@@ -153,3 +155,82 @@ def run_findings(robot: Robot, recording: Recording, context: Context, ordered: 
 def recording_findings(context: Context) -> list[Finding]:
     """Findings of all checks of a whole recording."""
     return [finding for recording_check in RECORDING_CHECKS for finding in recording_check(context)]
+
+
+def _check_partition(
+    dataset: DataSet, partition: Partition, robot: Robot, ordered: bool, threads: int | None
+) -> list[Finding]:
+    """Findings on one partition, each once however many chunks have it."""
+    found: list[Finding] = []
+    for _, chunk in dataset.chunks(partition):
+        with np.errstate(all="ignore"):
+            found += run_findings(robot, chunk, Context(robot, chunk), ordered)
+    return [replace(f, run=partition.name) for f in _first(found).values()]
+
+
+def _check_dataset(
+    robot: Robot,
+    dataset: DataSet,
+    *,
+    ordered: bool = True,
+    client: Any = None,
+    skip_bad: bool = False,
+    progress: ProgressCallback | None = None,
+) -> Findings:
+    """Findings on a data set, as `check`: one per code and joint, with the number of partitions that have it.
+
+    Stops and excitation are checked on evenly spaced chunks. Partitions that cannot be read are findings, too.
+    """
+    total = len(dataset.partitions)
+    found: list[Finding] = []
+    bad: list[Finding] = []
+    work = map_partitions(
+        _check_partition,
+        dataset,
+        (robot, ordered),
+        client=client,
+        skip_bad=True,
+        progress=progress,
+        what="checking",
+    )
+    for _, one in work:
+        if isinstance(one, LeftOut):
+            bad.append(_unusable(one, skip_bad))
+        else:
+            found += one
+    count: dict[tuple[str, ...], int] = {}
+    for finding in found:
+        count[_key(finding)] = count.get(_key(finding), 0) + 1
+    out = bad + [
+        replace(f, how_much=f"{f.how_much}; in {count[key]} of {total} partitions") for key, f in _first(found).items()
+    ]
+    if ordered and robot.n and len(bad) < total:
+        sample, _ = dataset.sample()
+        with np.errstate(all="ignore"):
+            out += recording_findings(Context(robot, sample))
+    return Findings(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
+
+
+def _unusable(left_out: LeftOut, skip_bad: bool) -> Finding:
+    """The finding of a partition that cannot be used."""
+    return Finding(
+        FindingCode.PARTITION_UNUSABLE,
+        "warning" if skip_bad else "error",
+        left_out.partition,
+        "",
+        f"{left_out.reason[:1].upper()}{left_out.reason[1:]}.",
+        "1 partition",
+        "Repair it, or leave it out with skip_bad=True.",
+    )
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    return str(finding.code), finding.joint, finding.severity
+
+
+def _first(findings: Iterable[Finding]) -> dict[tuple[str, ...], Finding]:
+    """The first finding of every code, joint and severity."""
+    out: dict[tuple[str, ...], Finding] = {}
+    for finding in findings:
+        out.setdefault(_key(finding), finding)
+    return out

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dynid.assessment.data.context import Context, longest_true, plausible, stretches
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.identification.loads import without_torques
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.grid import grid_step
 

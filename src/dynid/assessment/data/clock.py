@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context, longest_true
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.clock import EVEN, fit_clock
 

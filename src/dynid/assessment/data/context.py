@@ -15,7 +15,8 @@ from dynid.assessment.finding import Finding, FindingCode, Severity
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.identification.stops import smallest_motions
 from dynid.parameters.base import BaseParameters, base_parameters
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.signals.clock import fit_clock

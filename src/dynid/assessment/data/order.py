@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import find_delay
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
 __all__ = ["check_order", "joint_order", "torque_order", "velocity_order"]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.dynamics.functions import regressor
 from dynid.identification.stops import smallest_motions
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.motion_band import moving_columns
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.assessment.data.context import Context, plausible
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.filters import median
 from dynid.signals.spikes import spikes_of

@@ -12,7 +12,7 @@ from dynid.assessment.data.fit import Gain, basis, effective_rows, find_delay, g
 from dynid.assessment.data.order import joint_order, torque_order
 from dynid.assessment.data.zeros import joint_zeros
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.signals.unsigned import is_unsigned

@@ -10,7 +10,7 @@ from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import Delay, find_delay, gain_of
 from dynid.assessment.data.order import velocity_order
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
 __all__ = ["check_velocity"]

@@ -15,9 +15,10 @@ from dynid.dynamics.centroidal import center_of_mass, total_mass
 from dynid.dynamics.frames import base_placement
 from dynid.errors import DataError
 from dynid.identification.loads import check_run, measured, state
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.recording.wrench import Axes
-from dynid.robot.model import WRENCH_CHANNELS, Robot
+from dynid.robot.mechanism import WRENCH_CHANNELS
+from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
 
 __all__ = ["check_wrench"]

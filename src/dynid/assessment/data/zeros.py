@@ -12,7 +12,7 @@ from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import basis
 from dynid.assessment.data.order import joint_order, torque_order
 from dynid.assessment.finding import Finding, FindingCode
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
 __all__ = ["check_zeros", "joint_zeros"]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.model.horizon import ModelErrors, SimulationError
-from dynid.assessment.model.horizon_simulation import Setting, checked_track, nothing, setting_of
-from dynid.assessment.model.horizon_starts import Track
+from dynid.assessment.model.horizon_starts import Setting, Track, checked_track, nothing, setting_of
 from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DynidError, Mismatch, NotApplicable, TooFew
 from dynid.identification.estimate import Estimate
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals, prepare
 from dynid.simulation.closed_loop import ClosedLoop

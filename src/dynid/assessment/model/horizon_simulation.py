@@ -10,22 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.model.horizon import ModelErrors, SimulationError
-from dynid.assessment.model.horizon_starts import (
-    Track,
-    held_velocity,
-    least_motion,
-    tool_frames,
-    tool_positions,
-    track_of,
-)
-from dynid.errors import DynidError, InvalidValue, MissingData, TooFew
+from dynid.assessment.model.horizon_loop import closed_loop_error
+from dynid.assessment.model.horizon_starts import Setting, checked_track, nothing, setting_of
+from dynid.errors import DynidError, InvalidValue
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
 from dynid.simulation.closed_loop import ClosedLoop
-from dynid.simulation.replay import Ending, Replay, Starts, replay
+from dynid.simulation.replay import Starts, replay
 
 __all__ = ["HORIZONS", "simulation_error", "simulation_error_of_motions"]
 
@@ -37,7 +31,6 @@ _HALVING = 0.05  # largest change by half the step, relative to the error
 _FINEST = 16  # steps per row at most
 _SAMPLE = 12  # starts by which the step is chosen
 _PROBED = 0.5  # s; the longest horizon by which the step is chosen
-_POSES = 200  # by which it is decided whether an end link moves
 _NEGLIGIBLE = 1e-3  # of the motion; errors below need not be resolved
 
 
@@ -101,8 +94,6 @@ def simulation_error(
     for run in recording.runs:
         check_run(base.robot, run, base.channels)
     if loop is not None:
-        from dynid.assessment.model.horizon_loop import closed_loop_error
-
         return closed_loop_error(estimate, recording, loop, times, signals or estimate.signals, interval, max_starts)
     motions = tuple(prepare(run, signals or estimate.signals) for run in recording.runs)
     return simulation_error_of_motions(estimate, motions, horizons=times, interval=interval, max_starts=max_starts)
@@ -137,89 +128,6 @@ def simulation_error_of_motions(
         prior=prior,
         began=began,
     )
-
-
-def nothing(estimate: Estimate, loop: str, horizons: tuple[float, ...]) -> SimulationError:
-    """The result before anything is simulated."""
-    robot = estimate.robot
-    units = tuple("m" if robot.channel_units[c] == "N" else "rad" for c in robot.coordinates)
-    return SimulationError(robot.name, loop, robot.coordinates, units, (), horizons)  # type: ignore[arg-type]
-
-
-def checked_track(estimate: Estimate, motions: Sequence[Motion]) -> Track:
-    """The track of filtered runs, if they can be simulated."""
-    robot = estimate.robot
-    if not robot.n:
-        raise MissingData("the robot has no joints")
-    lacking = [c for c in robot.coordinates if c not in estimate.base.channels]
-    if lacking:
-        raise MissingData(f"the torque of '{lacking[0]}' is not one of the measured channels")
-    return track_of(robot, motions)
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """Robot, measured track, starts and tools of one comparison, with the measured positions at all marks."""
-
-    robot: Robot
-    track: Track
-    tools: tuple[str, ...]
-    interval: float
-    starts: Starts
-    whole: Starts
-    measured: Array
-    measured_whole: Array
-
-    def errors(self, starts: Replay, whole: Replay) -> ModelErrors:
-        """Errors of simulated positions at the marks of starts and of whole runs."""
-        joints, tools = self._distances(starts, self.starts, self.measured)
-        each, tips = self._distances(whole, self.whole, self.measured_whole)
-        with np.errstate(over="ignore"):
-            rms = [np.sqrt(np.mean(x**2, axis=1)) for x in (each, tips)]
-        return ModelErrors(joints, tools, rms[0], rms[1], starts.endings)
-
-    def _distances(self, found: Replay, starts: Starts, measured: Array) -> tuple[Array, Array]:
-        first = self.robot.nq - self.robot.n
-        joints = np.abs(found.q - measured)[..., first:]
-        places = [tool_positions(self.robot, q, self.tools) for q in (found.q, measured)]
-        tools = np.linalg.norm(places[0] - places[1], axis=-1)
-        joints[starts.inside & ~np.all(np.isfinite(found.q), axis=-1)] = np.inf
-        tools[starts.inside & ~np.all(np.isfinite(places[0]), axis=(-2, -1))] = np.inf
-        return joints, tools
-
-    def result(
-        self, empty: SimulationError, *, identified: ModelErrors, prior: ModelErrors | None, began: float
-    ) -> SimulationError:
-        """The result with its errors; the baseline is computed here."""
-        held = [Replay(held_velocity(self.robot, s), (Ending.COMPLETED,) * len(s)) for s in (self.starts, self.whole)]
-        return replace(
-            empty,
-            tools=self.tools,
-            starts=tuple(int(x) for x in self.starts.inside.sum(axis=0)),
-            runs=len(self.whole),
-            interval=self.interval,
-            identified=identified,
-            prior=prior,
-            baseline=self.errors(held[0], held[1]),
-            seconds=time.perf_counter() - began,
-        )
-
-
-def setting_of(robot: Robot, track: Track, empty: SimulationError, interval: float, max_starts: int) -> Setting:
-    """Starts over the whole track, as many as allowed."""
-    horizons, least = empty.horizons, least_motion(empty.units)
-    interval = max(interval, track.duration / max_starts)
-    starts, whole = track.starts(horizons, interval, least), track.whole_runs()
-    if not len(starts):
-        raise TooFew(
-            f"the runs are shorter than {horizons[0]:g} s, or no joint moves by more than 0.01 rad or 1 mm in them",
-            "horizons",
-        )
-    while len(starts) > max_starts and len(starts) > len(track.runs):
-        interval *= 1.1
-        starts = track.starts(horizons, interval, least)
-    tools = tool_frames(robot, track.q[:: max(1, len(track.q) // _POSES)])
-    return Setting(robot, track, tools, interval, starts, whole, track.at_marks(starts), track.at_marks(whole))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from dynid.assessment.model.horizon import ModelErrors, SimulationError
 from dynid.dynamics.assembly import assembly_where_closed
 from dynid.dynamics.frames import frame_placement
 from dynid.errors import MissingData, TooFew
+from dynid.identification.estimate import Estimate
 from dynid.identification.loads import measured, state
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion
-from dynid.simulation.replay import Starts
+from dynid.simulation.replay import Ending, Replay, Starts
 
-__all__ = ["Track", "held_velocity", "least_motion", "tool_frames", "tool_positions", "track_of"]
+__all__ = ["Setting", "Track", "checked_track", "nothing", "setting_of", "track_of"]
 
 Array = NDArray[np.float64]
 
 _MOVES = {"rad": 0.01, "m": 0.001}
 _STILL = 1e-6  # m; an end link that moves less is not compared
+_POSES = 200  # by which it is decided whether an end link moves
 _RATE = 1000.0  # Hz; faster recordings are averaged to about this rate
 _WHOLE_MARKS = 200  # rows of a whole run at which the error is taken
 
@@ -174,3 +178,86 @@ def held_velocity(robot: Robot, starts: Starts) -> Array:
             out[s, :, :3] = starts.q[s, :3] + t[s] * turn.apply(starts.v[s, :3])
             out[s, :, 3:7] = (turn * Rotation.from_rotvec(t[s] * starts.v[s, 3:6])).as_quat()
     return out
+
+
+def nothing(estimate: Estimate, loop: str, horizons: tuple[float, ...]) -> SimulationError:
+    """The result before anything is simulated."""
+    robot = estimate.robot
+    units = tuple("m" if robot.channel_units[c] == "N" else "rad" for c in robot.coordinates)
+    return SimulationError(robot.name, loop, robot.coordinates, units, (), horizons)  # type: ignore[arg-type]
+
+
+def checked_track(estimate: Estimate, motions: Sequence[Motion]) -> Track:
+    """The track of filtered runs, if they can be simulated."""
+    robot = estimate.robot
+    if not robot.n:
+        raise MissingData("the robot has no joints")
+    lacking = [c for c in robot.coordinates if c not in estimate.base.channels]
+    if lacking:
+        raise MissingData(f"the torque of '{lacking[0]}' is not one of the measured channels")
+    return track_of(robot, motions)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Robot, measured track, starts and tools of one comparison, with the measured positions at all marks."""
+
+    robot: Robot
+    track: Track
+    tools: tuple[str, ...]
+    interval: float
+    starts: Starts
+    whole: Starts
+    measured: Array
+    measured_whole: Array
+
+    def errors(self, starts: Replay, whole: Replay) -> ModelErrors:
+        """Errors of simulated positions at the marks of starts and of whole runs."""
+        joints, tools = self._distances(starts, self.starts, self.measured)
+        each, tips = self._distances(whole, self.whole, self.measured_whole)
+        with np.errstate(over="ignore"):
+            rms = [np.sqrt(np.mean(x**2, axis=1)) for x in (each, tips)]
+        return ModelErrors(joints, tools, rms[0], rms[1], starts.endings)
+
+    def _distances(self, found: Replay, starts: Starts, measured: Array) -> tuple[Array, Array]:
+        first = self.robot.nq - self.robot.n
+        joints = np.abs(found.q - measured)[..., first:]
+        places = [tool_positions(self.robot, q, self.tools) for q in (found.q, measured)]
+        tools = np.linalg.norm(places[0] - places[1], axis=-1)
+        joints[starts.inside & ~np.all(np.isfinite(found.q), axis=-1)] = np.inf
+        tools[starts.inside & ~np.all(np.isfinite(places[0]), axis=(-2, -1))] = np.inf
+        return joints, tools
+
+    def result(
+        self, empty: SimulationError, *, identified: ModelErrors, prior: ModelErrors | None, began: float
+    ) -> SimulationError:
+        """The result with its errors; the baseline is computed here."""
+        held = [Replay(held_velocity(self.robot, s), (Ending.COMPLETED,) * len(s)) for s in (self.starts, self.whole)]
+        return replace(
+            empty,
+            tools=self.tools,
+            starts=tuple(int(x) for x in self.starts.inside.sum(axis=0)),
+            runs=len(self.whole),
+            interval=self.interval,
+            identified=identified,
+            prior=prior,
+            baseline=self.errors(held[0], held[1]),
+            seconds=time.perf_counter() - began,
+        )
+
+
+def setting_of(robot: Robot, track: Track, empty: SimulationError, interval: float, max_starts: int) -> Setting:
+    """Starts over the whole track, as many as allowed."""
+    horizons, least = empty.horizons, least_motion(empty.units)
+    interval = max(interval, track.duration / max_starts)
+    starts, whole = track.starts(horizons, interval, least), track.whole_runs()
+    if not len(starts):
+        raise TooFew(
+            f"the runs are shorter than {horizons[0]:g} s, or no joint moves by more than 0.01 rad or 1 mm in them",
+            "horizons",
+        )
+    while len(starts) > max_starts and len(starts) > len(track.runs):
+        interval *= 1.1
+        starts = track.starts(horizons, interval, least)
+    tools = tool_frames(robot, track.q[:: max(1, len(track.q) // _POSES)])
+    return Setting(robot, track, tools, interval, starts, whole, track.at_marks(starts), track.at_marks(whole))

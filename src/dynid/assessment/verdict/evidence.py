@@ -25,7 +25,8 @@ from dynid.errors import DataError, DynidError, NotIdentifiable
 from dynid.hypothesis import HypothesisTest
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import check_run
-from dynid.identification.observation import Observation, observe_motions
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe_motions
 from dynid.identification.stops import without_stops
 from dynid.identification.validation import Validation, repeated_motion, validation_of
 from dynid.recording.recording import Recording

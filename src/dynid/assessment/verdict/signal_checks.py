@@ -15,7 +15,8 @@ from dynid.assessment.verdict.assessment import Check, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.errors import DynidError
-from dynid.identification.observation import Observation, observe_motions
+from dynid.identification.observation import Observation
+from dynid.identification.observing import observe_motions
 from dynid.signals.settings import prepare
 
 __all__ = ["check_cutoff", "check_standstill"]

@@ -12,27 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.calibration.sensors.result import SensorCalibration
 from dynid.calibration.sensors.rows import KNOWN, ONE, Problem
 from dynid.calibration.sensors.solve import LONGEST, Found, solve
-from dynid.calibration.sensors.unknowns import (
-    VELOCITY,
-    Unknowns,
-    Values,
-    corrected_run,
-    neutral,
-    read_unknowns,
-    tilted_gravity,
-)
+from dynid.calibration.sensors.unknowns import VELOCITY, Unknowns, Values, corrected_run, neutral, read_unknowns
 from dynid.calibration.sensors.velocity import velocity_sensors
 from dynid.calibration.sensors.visibility import hidden_unknowns
 from dynid.errors import DataError, Mismatch, MissingArgument, NotIdentifiable, UnknownName
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.solution import Outcome, Solution
 from dynid.identification.loads import check_run, default_channels
-from dynid.identification.observation import Observation, fold, no_rows, observe
+from dynid.identification.observation import Observation, fold, no_rows
+from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, estimate_of
 from dynid.parameters.base import BaseParameters, base_parameters, choose_channels
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
+from dynid.robot.posture import tilted_gravity
 from dynid.signals.settings import Signals
 from dynid.signals.shift import REACH
 from dynid.threads import one_blas_thread

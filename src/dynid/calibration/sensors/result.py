@@ -12,7 +12,8 @@ from rich.table import Table
 from dynid.calibration.sensors.unknowns import Values, corrected_run, units_of
 from dynid.identification.estimate import Estimate
 from dynid.markup import HtmlFrame
-from dynid.recording.recording import Recording, Run
+from dynid.recording.recording import Recording
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.terminal import rendered
 

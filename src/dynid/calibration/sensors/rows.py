@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.calibration.sensors.unknowns import Unknown, Unknowns, corrected_run, tilted_gravity
+from dynid.calibration.sensors.unknowns import Unknown, Unknowns, corrected_run
 from dynid.dynamics.functions import inverse_dynamics, regressor
 from dynid.identification.loads import measured, state
 from dynid.identification.observation import fold
@@ -16,6 +16,7 @@ from dynid.identification.row_stream import segments, velocity_limits
 from dynid.parameters.base import BaseParameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
+from dynid.robot.posture import tilted_gravity
 from dynid.signals.settings import Motion, Signals, prepare
 from dynid.threads import one_blas_thread
 

@@ -12,10 +12,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from dynid.errors import MissingArgument, MissingData, NotApplicable, UnknownName
-from dynid.recording.recording import Run
+from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.shift import shifted
 
@@ -27,7 +26,6 @@ __all__ = [
     "Unknowns",
     "corrected_run",
     "neutral",
-    "tilted_gravity",
     "units_of",
 ]
 
@@ -146,22 +144,6 @@ def read_unknowns(
         elif word not in VELOCITY:
             entries += _of_joints(robot, word, which, fixed if word == "torque_gain" else [], channels)
     return Unknowns(robot, tuple(entries)), tuple(w for w in asked if w in VELOCITY)
-
-
-def tilted_gravity(robot: Robot, tilt: Array) -> Array:
-    """Gravity (3,) in the base frame, rotated by two angles about the axes perpendicular to its nominal direction.
-
-    For gravity along z these are x and y; in general the base axes least along gravity, made perpendicular to it.
-    """
-    size = float(np.linalg.norm(robot.gravity))
-    down = robot.gravity / size
-    axes = np.delete(np.eye(3), int(np.argmax(np.abs(down))), axis=0)
-    first = axes[0] - down * (down @ axes[0])
-    first /= np.linalg.norm(first)
-    second = axes[1] - down * (down @ axes[1]) - first * (first @ axes[1])
-    second /= np.linalg.norm(second)
-    turn = Rotation.from_rotvec(tilt[0] * first + tilt[1] * second)
-    return np.asarray(turn.as_matrix() @ robot.gravity)
 
 
 def corrected_run(run: Run, values: Values, periodic: bool, scaled: bool = True) -> Run:

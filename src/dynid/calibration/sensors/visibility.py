@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.calibration.sensors.unknowns import Unknown, Unknowns, tilted_gravity
+from dynid.calibration.sensors.unknowns import Unknown, Unknowns
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.parameters.base import BaseParameters, random_states
+from dynid.robot.posture import tilted_gravity
 
 __all__ = ["hidden_unknowns"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.errors import InvalidValue, UnknownName
 from dynid.export.label import Label
 from dynid.export.simulators.properties import ActuatorProperty, Kept, Loss, Losses, Lost, unit_of
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.model import Robot
 

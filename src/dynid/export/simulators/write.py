@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid.actuators.law import ActuatorLaw
 from dynid.errors import NotApplicable, UnknownName, did_you_mean
 from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.label import Label, label_of, passed
@@ -23,6 +22,7 @@ from dynid.export.simulators.values import Actuators, actuators_of
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
 from dynid.markup import HtmlSummary
+from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 
 __all__ = ["SIMULATORS", "SimulatorFile", "actuator_text", "list_simulators", "write_actuators"]
@@ -141,7 +141,7 @@ def actuator_text(
     Examples
     --------
     >>> import dynid
-    >>> from dynid.actuators import ActuatorLaw
+    >>> from dynid.robot import ActuatorLaw
     >>> robot = dynid.load_robot("twolink", friction="viscous+coulomb", rotor_inertia=True)
     >>> law = ActuatorLaw(robot.coordinates, kp=20.0, kd=0.5, backlash=0.01)
     >>> text, lost = dynid.export.actuator_text(robot, law, "mujoco")

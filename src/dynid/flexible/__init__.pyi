@@ -1,0 +1,16 @@
+from .estimate import FlexibleEstimate as FlexibleEstimate
+from .estimate import Sides as Sides
+from .estimate import load_flexible as load_flexible
+from .identify import identify_flexible as identify_flexible
+from .model_file import springs_of as springs_of
+from .model_file import write_flexible as write_flexible
+from .rows import EncoderError as EncoderError
+from .rows import FlexibleModel as FlexibleModel
+from .series import SeriesSprings as SeriesSprings
+from .series import identify_springs as identify_springs
+from .solve import StiffnessKind as StiffnessKind
+from .solve import StiffnessTest as StiffnessTest
+from .validation import FlexibleValidation as FlexibleValidation
+from .validation import FrequencyResponse as FrequencyResponse
+from .validation import LinkErrors as LinkErrors
+from .validation import frequency_response as frequency_response
