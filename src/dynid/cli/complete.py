@@ -11,6 +11,8 @@ from pathlib import Path
 
 import typer
 
+from dynid.export.simulators.registry import simulator_names
+
 __all__ = [
     "CRITERIA",
     "FAMILIES",
@@ -25,6 +27,7 @@ __all__ = [
     "link_masses",
     "methods",
     "robots",
+    "simulators",
     "studies",
 ]
 
@@ -122,6 +125,7 @@ def joined(known: Sequence[str], by: str) -> Callable[[str], list[str]]:
 
 methods = _words(METHODS)
 studies = _words(STUDIES)
+simulators = _words(simulator_names())
 families = _words(FAMILIES)
 criteria = _words(CRITERIA)
 effects = _words(EFFECTS)

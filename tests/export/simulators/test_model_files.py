@@ -13,7 +13,7 @@ import dynid
 from dynid import DataError, ModelError, Robot
 from dynid.actuators import ActuatorLaw
 from dynid.export import ActuatorProperty, Lost, actuator_text, list_simulators, write_actuators
-from dynid.export.simulators.write import SIMULATORS
+from dynid.export.simulators.registry import simulator_names, simulator_target
 
 INF = float("inf")
 TEMPLATE = """<mujoco model="pair">
@@ -100,7 +100,7 @@ def test_mujoco_template_keeps_its_text(tmp_path: Path) -> None:
     softer = robot.with_parameters(robot.parameters * np.where([p.symbol == "fv" for p in robot.layout], 0.5, 1.0))
     write_actuators(softer, law, tmp_path / "new.xml", "mujoco", template=path)
     assert mujoco.MjModel.from_xml_path(str(file.path)).joint("elbow").damping[0] == 4.5
-    with pytest.raises(DataError, match="a template is for mujoco, gazebo, ros2_control, not for drake"):
+    with pytest.raises(DataError, match="a template is for gazebo, mujoco, ros2_control, not for drake"):
         actuator_text(robot, law, "drake", template=path)
 
 
@@ -183,7 +183,7 @@ def test_every_quantity_is_kept_or_lost(simulator: str) -> None:
         rate=1000.0,
     )
     text, lost = actuator_text(robot, law, simulator)
-    places = SIMULATORS[simulator].places
+    places = simulator_target(simulator).places
     codes = {x.code.name for x in lost}
     for quantity in ActuatorProperty:
         assert (quantity in places) or quantity.name in codes
@@ -192,7 +192,8 @@ def test_every_quantity_is_kept_or_lost(simulator: str) -> None:
 
 
 def test_every_simulator_is_listed_with_the_ending_of_its_file() -> None:
-    assert list(list_simulators()) == list(SIMULATORS)
+    """Its name without loading it is that of its record."""
+    assert tuple(list_simulators()) == simulator_names()
     assert {".xml", ".py", ".urdf", ".yaml"} == set(list_simulators().values())
 
 
