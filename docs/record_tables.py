@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dynid.assessment.data.battery import finding_codes, recording_checks
 from dynid.export import ActuatorProperty
 from dynid.export.simulators.registry import simulator_targets
+from dynid.mocap.findings import CAPTURE_CODES
 
 DOCS = Path(__file__).parent
 _TABLE = re.compile(r"(<!-- records ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -35,7 +37,23 @@ def simulator_places() -> str:
     return "\n".join(tables)
 
 
-TABLES: dict[str, Callable[[], str]] = {"simulators": simulators, "simulator-places": simulator_places}
+def checks() -> str:
+    """What each check of a recording finds."""
+    return _table(("check", "finds", "what to do"), [(x.name, x.finds, x.advice) for x in recording_checks().values()])
+
+
+def codes() -> str:
+    """What each code of a finding means, and how severe it is."""
+    rows = [(f"`{x}`", " or ".join(x.severities), x.meaning) for x in (*finding_codes().values(), *CAPTURE_CODES)]
+    return _table(("code", "severity", "meaning"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "simulators": simulators,
+    "simulator-places": simulator_places,
+    "checks": checks,
+    "finding-codes": codes,
+}
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

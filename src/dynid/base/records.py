@@ -6,12 +6,12 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from dynid.errors import DynidError
 
-__all__ = ["collect", "listed"]
+__all__ = ["collect", "joined", "listed"]
 
 T = TypeVar("T")
 
@@ -56,15 +56,41 @@ def collect(package: str, kind: type[T], group: str = "") -> dict[str, T]:
     DynidError
         If two records have the same name, or an entry point cannot be loaded or names something else.
     """
-    found: dict[str, T] = {}
+    found = []
     for name in _modules(package):
-        module = importlib.import_module(f"{package}.{name}")
-        for record in vars(module).values():
-            # A module may import the record of another one.
-            if isinstance(record, kind) and found.get(_name(record)) is not record:
-                _add(found, record, module.__name__)
-    for point in sorted(importlib.metadata.entry_points(group=group)) if group else ():
-        _add(found, _loaded(point, kind), point.value)
+        # A module may import the record of another one.
+        own = vars(importlib.import_module(f"{package}.{name}")).values()
+        found += [record for record in own if isinstance(record, kind) and not any(record is x for x in found)]
+    return joined(found, kind, group)
+
+
+def joined(records: Iterable[T], kind: type[T], group: str) -> dict[str, T]:
+    """Records by their names, then those of other packages.
+
+    Parameters
+    ----------
+    records : iterable of record
+        Records of this package.
+    kind : type
+        Class of the records, which has a field `name`.
+    group : str
+        Group of entry points of other packages, each named as its record is.
+
+    Returns
+    -------
+    dict of str to record
+
+    Raises
+    ------
+    DynidError
+        If two records have the same name, or an entry point cannot be loaded or names something else.
+    """
+    points = sorted(importlib.metadata.entry_points(group=group)) if group else []
+    found: dict[str, T] = {}
+    for record in (*records, *(_loaded(point, kind) for point in points)):
+        if _name(record) in found:
+            raise DynidError(f"there are two records {kind.__name__} of the name '{_name(record)}'")
+        found[_name(record)] = record
     return found
 
 
@@ -84,13 +110,6 @@ def _loaded(point: importlib.metadata.EntryPoint, kind: type[T]) -> T:
     if not isinstance(record, kind) or _name(record) != point.name:
         raise DynidError(f"the entry point '{point.name}' ({point.value}) is no {kind.__name__} of this name")
     return record
-
-
-def _add(found: dict[str, T], record: T, place: str) -> None:
-    """Add a record by its name, which is its own."""
-    if _name(record) in found:
-        raise DynidError(f"{place} has a second {type(record).__name__} '{_name(record)}'")
-    found[_name(record)] = record
 
 
 def _name(record: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ import pytest
 import dynid
 from dynid.assessment.causes.candidates import EffectCode
 from dynid.assessment.causes.cause import CauseCode
-from dynid.assessment.finding import FindingCode
 from dynid.assessment.model.plausible import BodyCode
 from dynid.assessment.verdict.assess import CHECKS
 from dynid.assessment.verdict.assessment import CheckCode
@@ -56,7 +56,6 @@ def test_every_check_has_its_code() -> None:
 @pytest.mark.parametrize(
     ("page", "codes"),
     [
-        ("checks.md", FindingCode),
         ("report.md", CheckCode),
         ("report.md", BodyCode),
         ("statistics.md", TestCode),
@@ -64,16 +63,9 @@ def test_every_check_has_its_code() -> None:
         ("statistics.md", CauseCode),
     ],
 )
-def test_codes_are_documented(page: str, codes: type[FindingCode]) -> None:
+def test_codes_are_documented(page: str, codes: type[StrEnum]) -> None:
     """Each code stands in a row of a table, and no table has codes that do not exist."""
     rows = re.findall(r"^\| `([a-z_]+)` \|", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert {c.value for c in codes} <= set(rows)
-    known = {c.value for kind in (FindingCode, CheckCode, BodyCode, TestCode, EffectCode, CauseCode) for c in kind}
+    known = {c.value for kind in (CheckCode, BodyCode, TestCode, EffectCode, CauseCode) for c in kind}
     assert set(rows) <= known, set(rows) - known
-
-
-def test_every_finding_code_is_used() -> None:
-    """A code that no check gives is a promise that nothing keeps."""
-    source = Path(dynid.__file__).parent
-    text = "".join(f.read_text(encoding="utf-8") for f in source.rglob("*.py"))
-    assert not [c.name for c in FindingCode if f"FindingCode.{c.name}" not in text]

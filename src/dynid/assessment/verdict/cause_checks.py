@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.assessment.causes.cause import Cause, CauseCode
-from dynid.assessment.finding import FindingCode
+from dynid.assessment.data.torque import TORQUE_DELAY
 from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import unchecked
@@ -66,7 +66,7 @@ def check_delay(evidence: Evidence) -> Check:
     """Check for torques that lag the motion, by a delay or a low-pass, and for a clock with another rate."""
     words = "there is no significant delay between torques and motion"
     found = _named(evidence, CheckCode.DELAY, _TIME, words)
-    findings = [f for f in evidence.findings or () if f.code == FindingCode.TORQUE_DELAY]
+    findings = [f for f in evidence.findings or () if f.code == TORQUE_DELAY]
     if findings and found.result == "passed":
         first, where = findings[0], ", ".join(sorted({f.joint for f in findings}))
         words = f"{first.what.rstrip('.')} ({where}: {first.how_much})"
