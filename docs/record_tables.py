@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dynid.assessment.causes.candidates import EFFECTS, TORQUE_DELAY
+from dynid.assessment.causes.cause_source import cause_codes
 from dynid.assessment.data.battery import finding_codes, recording_checks
 from dynid.export import ActuatorProperty
 from dynid.export.simulators.registry import simulator_targets
@@ -48,11 +50,24 @@ def codes() -> str:
     return _table(("code", "severity", "meaning"), rows)
 
 
+def causes() -> str:
+    """What each code of a cause means, and from where on it is named."""
+    rows = [(f"`{x}`", x.meaning, x.named_from) for x in cause_codes().values()]
+    return _table(("code", "cause", "named from"), rows)
+
+
+def effects() -> str:
+    """What each code of a missing effect means."""
+    return _table(("code", "effect"), [(f"`{x}`", x.meaning) for x in (*(kind.code for kind in EFFECTS), TORQUE_DELAY)])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "simulators": simulators,
     "simulator-places": simulator_places,
     "checks": checks,
     "finding-codes": codes,
+    "causes": causes,
+    "effects": effects,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_source import cause_codes
 from dynid.assessment.data.battery import finding_codes
 from dynid.assessment.verdict.assessment import Assessment, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
@@ -12,72 +12,72 @@ from studies.reproduce.verdict_setup import Fault
 
 __all__ = ["INVISIBLE", "RIGHT_CAUSES", "named_codes"]
 
-_CODES = finding_codes()
+_CODES, _CAUSES = finding_codes(), cause_codes()
 # Any of these codes, of a check, a finding or a cause, names the fault.
 RIGHT_CAUSES: Mapping[Fault, frozenset[str]] = {
-    Fault.TORQUE_GAIN: frozenset({_CODES["torque_gain"], CauseCode.TORQUE_GAIN}),
+    Fault.TORQUE_GAIN: frozenset({_CODES["torque_gain"], _CAUSES["torque_gain"]}),
     Fault.TORQUE_SIGN: frozenset({_CODES["torque_sign"], _CODES["friction_sign"], CheckCode.SIGNS}),
-    Fault.TORQUE_DELAY: frozenset({CheckCode.DELAY, CauseCode.DELAY, _CODES["torque_delay"]}),
+    Fault.TORQUE_DELAY: frozenset({CheckCode.DELAY, _CAUSES["delay"], _CODES["torque_delay"]}),
     # A first-order low-pass of f Hz is a delay of 1 / (2 pi f) s for motion well below f.
-    Fault.TORQUE_LOW_PASS: frozenset({CauseCode.LOW_PASS, CauseCode.DELAY, _CODES["torque_delay"]}),
-    Fault.TORQUE_CLIPPED: frozenset({_CODES["torque_saturated"], CauseCode.SATURATION}),
+    Fault.TORQUE_LOW_PASS: frozenset({_CAUSES["low_pass"], _CAUSES["delay"], _CODES["torque_delay"]}),
+    Fault.TORQUE_CLIPPED: frozenset({_CODES["torque_saturated"], _CAUSES["saturation"]}),
     Fault.TORQUE_QUANTIZED: frozenset({_CODES["torque_resolution"]}),
     Fault.TORQUE_SPIKES: frozenset({_CODES["torque_spikes"], _CODES["value_implausible"]}),
-    Fault.GRAVITY_COMPENSATED: frozenset({_CODES["torque_gravity_compensated"], CauseCode.GRAVITY_COMPENSATED}),
+    Fault.GRAVITY_COMPENSATED: frozenset({_CODES["torque_gravity_compensated"], _CAUSES["gravity_compensated"]}),
     Fault.COMPUTED_TORQUE: frozenset({_CODES["torque_computed"]}),
-    Fault.ENCODER_OFFSET: frozenset({CauseCode.ENCODER_OFFSET}),
+    Fault.ENCODER_OFFSET: frozenset({_CAUSES["encoder_offset"]}),
     Fault.DEGREES: frozenset({_CODES["position_unit"]}),
-    Fault.JOINTS_SWAPPED: frozenset({_CODES["joint_order"], CauseCode.JOINTS_SWAPPED}),
+    Fault.JOINTS_SWAPPED: frozenset({_CODES["joint_order"], _CAUSES["joints_swapped"]}),
     Fault.STAMP_JITTER: frozenset({_CODES["sampling_uneven"], _CODES["stamps_noisy"]}),
     Fault.SAMPLES_LOST: frozenset({_CODES["samples_missing"]}),
     Fault.ROWS_REPEATED: frozenset({_CODES["rows_repeated"]}),
-    Fault.TORQUE_ASYMMETRIC: frozenset({CauseCode.TORQUE_ASYMMETRIC}),
+    Fault.TORQUE_ASYMMETRIC: frozenset({_CAUSES["torque_asymmetric"]}),
     Fault.TORQUE_RECTIFIED: frozenset({_CODES["torque_unsigned"]}),
-    Fault.TORQUE_NONLINEAR: frozenset({CauseCode.TORQUE_NONLINEAR}),
-    Fault.CROSSTALK: frozenset({CauseCode.CROSSTALK}),
-    Fault.CLOCK_RATE: frozenset({CauseCode.CLOCK_RATE}),
+    Fault.TORQUE_NONLINEAR: frozenset({_CAUSES["torque_nonlinear"]}),
+    Fault.CROSSTALK: frozenset({_CAUSES["crosstalk"]}),
+    Fault.CLOCK_RATE: frozenset({_CAUSES["clock_rate"]}),
     Fault.ZEROS_TURNED: frozenset({_CODES["position_zero"]}),
     Fault.REUSED_RECORDING: frozenset({CheckCode.UNSEEN_MOTION}),
-    Fault.LINK_LENGTH: frozenset({CauseCode.PLACEMENT}),
+    Fault.LINK_LENGTH: frozenset({_CAUSES["placement"]}),
     # Torques that oppose gravity: the torques of all loaded joints are reversed, or gravity is.
-    Fault.GRAVITY_SIGN: frozenset({_CODES["torque_sign"], CauseCode.GRAVITY_REVERSED}),
-    Fault.BASE_TILT: frozenset({CauseCode.TILT}),
-    Fault.ELASTICITY: frozenset({CauseCode.ELASTICITY}),
-    Fault.SWINGING_BASE: frozenset({CauseCode.SWINGING_BASE}),
-    Fault.BACKLASH: frozenset({CauseCode.BACKLASH}),
-    Fault.THERMAL_DRIFT: frozenset({CauseCode.DRIFT}),
-    Fault.DRIVE_SATURATED: frozenset({_CODES["torque_saturated"], CauseCode.SATURATION}),
-    Fault.PRESLIDING: frozenset({CauseCode.PRESLIDING}),
-    Fault.CONTACT: frozenset({CauseCode.CONTACT}),
-    Fault.COGGING: frozenset({CauseCode.RIPPLE}),
-    Fault.STRIBECK: frozenset({CauseCode.STRIBECK, CauseCode.FRICTION}),
-    Fault.LOAD_FRICTION: frozenset({CauseCode.LOAD_FRICTION}),
-    Fault.PAYLOAD: frozenset({CheckCode.PAYLOAD, CauseCode.PAYLOAD}),
+    Fault.GRAVITY_SIGN: frozenset({_CODES["torque_sign"], _CAUSES["gravity_reversed"]}),
+    Fault.BASE_TILT: frozenset({_CAUSES["tilt"]}),
+    Fault.ELASTICITY: frozenset({_CAUSES["elasticity"]}),
+    Fault.SWINGING_BASE: frozenset({_CAUSES["swinging_base"]}),
+    Fault.BACKLASH: frozenset({_CAUSES["backlash"]}),
+    Fault.THERMAL_DRIFT: frozenset({_CAUSES["drift"]}),
+    Fault.DRIVE_SATURATED: frozenset({_CODES["torque_saturated"], _CAUSES["saturation"]}),
+    Fault.PRESLIDING: frozenset({_CAUSES["presliding"]}),
+    Fault.CONTACT: frozenset({_CAUSES["contact"]}),
+    Fault.COGGING: frozenset({_CAUSES["ripple"]}),
+    Fault.STRIBECK: frozenset({_CAUSES["stribeck"], _CAUSES["friction"]}),
+    Fault.LOAD_FRICTION: frozenset({_CAUSES["load_friction"]}),
+    Fault.PAYLOAD: frozenset({CheckCode.PAYLOAD, _CAUSES["payload"]}),
     Fault.JOINT_STILL: frozenset({_CODES["joint_not_moving"], CheckCode.STANDSTILL}),
     Fault.POSITION_SIGN: frozenset({_CODES["torque_sign"], _CODES["position_zero"], CheckCode.SIGNS}),
     Fault.JOINT_REVERSED: frozenset(
-        {CauseCode.TORQUE_GAIN, _CODES["torque_sign"], CheckCode.SIGNS, _CODES["position_zero"]}
+        {_CAUSES["torque_gain"], _CODES["torque_sign"], CheckCode.SIGNS, _CODES["position_zero"]}
     ),
-    Fault.GEAR_RATIO: frozenset({CauseCode.POSITION_GAIN}),
+    Fault.GEAR_RATIO: frozenset({_CAUSES["position_gain"]}),
     Fault.POSITION_COARSE: frozenset({_CODES["position_resolution"]}),
     Fault.POSITION_STUCK: frozenset({_CODES["position_stuck"]}),
     Fault.POSITION_WRAPPED: frozenset({_CODES["angle_wrapped"]}),
-    Fault.POSITION_COMMANDED: frozenset({CauseCode.DELAY, _CODES["torque_delay"]}),
+    Fault.POSITION_COMMANDED: frozenset({_CAUSES["delay"], _CODES["torque_delay"]}),
     Fault.CLOCK_JUMP: frozenset({_CODES["samples_missing"], _CODES["sampling_uneven"]}),
     Fault.TORQUE_UNIT: frozenset({_CODES["torque_unit"], _CODES["torque_limit"], _CODES["value_implausible"]}),
     Fault.TORQUE_ZERO: frozenset({_CODES["torque_zero"], _CODES["torque_constant"]}),
     # Torques that are held are late by half their period, and have few values.
-    Fault.TORQUE_HELD: frozenset({CauseCode.DELAY, CauseCode.LOW_PASS, _CODES["torque_delay"]}),
-    Fault.TORQUE_DRIFT: frozenset({CauseCode.DRIFT}),
-    Fault.TORQUE_TONE: frozenset({CauseCode.ELASTICITY, CauseCode.UNKNOWN}),
-    Fault.ONE_TORQUE_LATE: frozenset({CauseCode.JOINT_DELAY, _CODES["torque_delay"]}),
-    Fault.SPRING: frozenset({CauseCode.SPRING}),
-    Fault.COUNTERBALANCE: frozenset({CauseCode.GRAVITY, CauseCode.SPRING}),
-    Fault.CABLE: frozenset({CauseCode.HYSTERESIS, CauseCode.PRESLIDING}),
-    Fault.COUPLED_FRICTION: frozenset({CauseCode.COUPLING}),
-    Fault.PAYLOAD_CHANGED: frozenset({CauseCode.PAYLOAD}),
-    Fault.OTHER_ROBOT: frozenset({CheckCode.PARAMETER_AGREEMENT, CauseCode.PAYLOAD, CheckCode.PAYLOAD}),
-    Fault.GRAVITY_MISSING: frozenset({CauseCode.GRAVITY_MISSING}),
+    Fault.TORQUE_HELD: frozenset({_CAUSES["delay"], _CAUSES["low_pass"], _CODES["torque_delay"]}),
+    Fault.TORQUE_DRIFT: frozenset({_CAUSES["drift"]}),
+    Fault.TORQUE_TONE: frozenset({_CAUSES["elasticity"], _CAUSES["unknown"]}),
+    Fault.ONE_TORQUE_LATE: frozenset({_CAUSES["joint_delay"], _CODES["torque_delay"]}),
+    Fault.SPRING: frozenset({_CAUSES["spring"]}),
+    Fault.COUNTERBALANCE: frozenset({_CAUSES["gravity"], _CAUSES["spring"]}),
+    Fault.CABLE: frozenset({_CAUSES["hysteresis"], _CAUSES["presliding"]}),
+    Fault.COUPLED_FRICTION: frozenset({_CAUSES["coupling"]}),
+    Fault.PAYLOAD_CHANGED: frozenset({_CAUSES["payload"]}),
+    Fault.OTHER_ROBOT: frozenset({CheckCode.PARAMETER_AGREEMENT, _CAUSES["payload"], CheckCode.PAYLOAD}),
+    Fault.GRAVITY_MISSING: frozenset({_CAUSES["gravity_missing"]}),
 }
 
 # Kinds that may stay trusted where their effect on predicted torque is small; docs/faults.md says why.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 
@@ -11,6 +10,7 @@ import pytest
 from dynid.base.records import collect, listed
 from dynid.errors import DynidError
 from dynid.export.simulators.target import SimulatorTarget, Written
+from tests.support.entry_points import add_entry_point
 
 PACKAGE, GROUP = "dynid.export.simulators.targets", "dynid.simulators"
 OTHER = SimulatorTarget(
@@ -27,8 +27,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     """Installs a package with one entry point."""
 
     def installed(name: str, value: str) -> None:
-        point = EntryPoint(name, f"{__name__}:{value}", GROUP)
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == GROUP else [])
+        add_entry_point(monkeypatch, EntryPoint(name, f"{__name__}:{value}", GROUP))
 
     return installed
 

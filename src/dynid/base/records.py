@@ -56,7 +56,7 @@ def collect(package: str, kind: type[T], group: str = "") -> dict[str, T]:
     DynidError
         If two records have the same name, or an entry point cannot be loaded or names something else.
     """
-    found = []
+    found: list[T] = []
     for name in _modules(package):
         # A module may import the record of another one.
         own = vars(importlib.import_module(f"{package}.{name}")).values()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.metadata
 import inspect
 import pickle
 import pkgutil
@@ -23,6 +22,7 @@ from dynid.mocap import findings, plate_checks
 from dynid.mocap.findings import CAPTURE_CODES
 from dynid.recording.recording import Run
 from dynid.robot.model import Robot
+from tests.support.entry_points import add_entry_point
 
 MODULES = [importlib.import_module(f"dynid.assessment.data.{x.name}") for x in pkgutil.iter_modules(folder)]
 MODULES += [findings, plate_checks]
@@ -64,7 +64,7 @@ def test_checks_apply_where_they_have_what_they_need() -> None:
 
 def test_a_check_of_another_package_runs_last(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("many", f"{__name__}:MANY", "dynid.checks")
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == "dynid.checks" else [])
+    add_entry_point(monkeypatch, point)
     recording_checks.cache_clear()
     try:
         assert list(recording_checks())[-1] == "many" and "rows_many" in finding_codes()

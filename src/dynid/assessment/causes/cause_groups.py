@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import CauseCode
 from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.drives import TermKind
