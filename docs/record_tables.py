@@ -15,6 +15,7 @@ from dynid.assessment.data.battery import finding_codes, recording_checks
 from dynid.export import ActuatorProperty
 from dynid.export.simulators.registry import simulator_targets
 from dynid.mocap.findings import CAPTURE_CODES
+from dynid.robot.drives import DRIVE_LAWS
 
 DOCS = Path(__file__).parent
 _TABLE = re.compile(r"(<!-- records ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -61,6 +62,12 @@ def effects() -> str:
     return _table(("code", "effect"), [(f"`{x}`", x.meaning) for x in (*(kind.code for kind in EFFECTS), TORQUE_DELAY)])
 
 
+def drive_terms() -> str:
+    """Torque and units of each kind of drive parameter."""
+    rows = [(f"`{x.symbol}`", x.torque, x.words, *x.units) for x in DRIVE_LAWS.values()]
+    return _table(("symbol", "f, the torque per unit of the parameter", "", "unit, revolute", "unit, prismatic"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "simulators": simulators,
     "simulator-places": simulator_places,
@@ -68,6 +75,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "finding-codes": codes,
     "causes": causes,
     "effects": effects,
+    "drive-terms": drive_terms,
 }
 
 

@@ -12,7 +12,7 @@ from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.hypothesis import TestCode
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import TermKind, drive_kinds
 
 __all__ = [
     "check_data",
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 _ROWS, _FEW_ROWS = 20.0, 3.0
 # Standard deviations below zero from which the sign of a friction or rotor inertia counts as wrong.
 _SIGMAS = 4.0
-_FRICTION = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET]
+_FRICTION = drive_kinds("viscous", "coulomb", "stribeck")
 _WRONG_SIGN = (VELOCITY_SIGN, TORQUE_SIGN, FRICTION_SIGN)
 # Methods whose estimate is consistent although feedback correlates the measured regressor with the torque error.
 _INSTRUMENTAL = ("iv", "didim", "pc-iv", "pc-didim")
