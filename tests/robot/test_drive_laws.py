@@ -49,7 +49,7 @@ SMOOTH = [(law.symbol, 3.0) for law in DRIVE_LAWS.values() if law.family in ("co
 
 @pytest.mark.parametrize(("symbol", "slope"), [*((symbol, 0.0) for symbol in DRIVE_LAWS), *SMOOTH])
 def test_a_law_is_the_same_in_kernels_symbols_text_and_parts(symbol: str, slope: float) -> None:
-    law, robot = DRIVE_LAWS[symbol], dynid.load_robot("twolink").with_drives("none")
+    law, robot = DRIVE_LAWS[symbol], dynid.load_robot("twolink", friction="none", rotor_inertia=False)
     settings = {law.setting: 0.7} if law.setting else {}
     robot = robot.with_terms(replace(robot.joint_term("joint2", symbol, 1.0, **settings), slope=slope))
     (term,) = robot.drives
