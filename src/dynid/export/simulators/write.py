@@ -64,8 +64,8 @@ def list_simulators() -> dict[str, str]:
     Examples
     --------
     >>> import dynid
-    >>> list(dynid.export.list_simulators())
-    ['drake', 'gazebo', 'genesis', 'isaaclab', 'mjlab', 'mujoco', 'ros2_control', 'ros2_controllers']
+    >>> dynid.export.list_simulators()["mujoco"]
+    '.xml'
     """
     return {name: target.ending for name, target in simulator_targets().items()}
 
