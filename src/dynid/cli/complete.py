@@ -12,6 +12,7 @@ from pathlib import Path
 import typer
 
 from dynid.export.simulators.registry import simulator_names
+from dynid.robot.drives import FRICTION_TERMS
 
 __all__ = [
     "CRITERIA",
@@ -52,7 +53,7 @@ FAMILIES = (
     *("trapezoid", "double-s", "postures"),
 )
 CRITERIA = ("d", "a", "e", "cond", "hadamard", "frobenius", "sum-cond", "mass-static", "mass-dynamic", "sigma")
-FRICTION = ("viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric", "offset", "none")
+FRICTION = (*FRICTION_TERMS, "none")
 EFFECTS = (
     *("load-friction", "quadratic-friction", "ripple", "counterbalance", "spring"),
     *("coupled-friction", "coupled-inertia"),
