@@ -86,7 +86,7 @@ def from_ros(data: Any, robot: Robot, path: str) -> tuple[dict[str, float], dict
             for word in drive:
                 if word in _SETTINGS.values() or word.endswith((_SLOPE, _CROSS)):
                     continue
-                symbol: str = _SYMBOLS.get(word, word)
+                symbol = str(_SYMBOLS.get(word, word))
                 values[f"{symbol}_{shaft}"] = float(_numbers(drive, word, (), where))
                 row = {"symbol": symbol, kind: shaft, "slope": drive.get(f"{word}{_SLOPE}", 0.0)}
                 setting = DRIVE_LAWS[symbol].setting if symbol in DRIVE_LAWS else ""
