@@ -19,7 +19,6 @@ from dynid.excitation.criteria import CRITERIA, SUMS
 from dynid.excitation.design import FAMILIES, make_family
 from dynid.friction.models import friction_model
 from dynid.identification.estimators.registry import CLOSED_LOOP, ESTIMATORS
-from dynid.robot.drives import FRICTION_TERMS
 from dynid.robot.effects import EFFECTS
 from dynid.simulation.integrators import integration_method
 from studies.reproduce.registry import find_study, studies
@@ -32,7 +31,6 @@ def test_words_for_the_shell_are_those_of_the_registries() -> None:
     assert tuple(FAMILIES) == complete.FAMILIES
     # A task, for criterion "torque", has no option.
     assert (*CRITERIA, *SUMS, "sigma") == complete.CRITERIA
-    assert (*FRICTION_TERMS, "none") == complete.FRICTION
     assert tuple(EFFECTS) == complete.EFFECTS
 
 

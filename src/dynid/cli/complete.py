@@ -11,6 +11,9 @@ from pathlib import Path
 
 import typer
 
+from dynid.export.simulators.registry import simulator_names
+from dynid.robot.drives import FRICTION_TERMS
+
 __all__ = [
     "CRITERIA",
     "FAMILIES",
@@ -25,6 +28,7 @@ __all__ = [
     "link_masses",
     "methods",
     "robots",
+    "simulators",
     "studies",
 ]
 
@@ -49,7 +53,7 @@ FAMILIES = (
     *("trapezoid", "double-s", "postures"),
 )
 CRITERIA = ("d", "a", "e", "cond", "hadamard", "frobenius", "sum-cond", "mass-static", "mass-dynamic", "sigma")
-FRICTION = ("viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric", "offset", "none")
+FRICTION = (*FRICTION_TERMS, "none")
 EFFECTS = (
     *("load-friction", "quadratic-friction", "ripple", "counterbalance", "spring"),
     *("coupled-friction", "coupled-inertia"),
@@ -122,6 +126,7 @@ def joined(known: Sequence[str], by: str) -> Callable[[str], list[str]]:
 
 methods = _words(METHODS)
 studies = _words(STUDIES)
+simulators = _words(simulator_names())
 families = _words(FAMILIES)
 criteria = _words(CRITERIA)
 effects = _words(EFFECTS)

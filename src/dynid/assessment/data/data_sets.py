@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.assessment.data.battery import recording_findings, run_findings
+from dynid.assessment.data.battery import PARTITION_UNUSABLE, run_findings, whole_checks
 from dynid.assessment.data.context import Context
-from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
+from dynid.assessment.finding import SEVERITIES, Finding, Findings
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import map_partitions
@@ -67,17 +67,19 @@ def check_dataset(
     out = bad + [
         replace(f, how_much=f"{f.how_much}; in {count[key]} of {total} partitions") for key, f in _first(found).items()
     ]
-    if ordered and robot.n and len(bad) < total:
+    checks = whole_checks(robot, ordered)
+    if checks and len(bad) < total:
         sample, _ = dataset.sample()
+        context = Context(robot, sample)
         with np.errstate(all="ignore"):
-            out += recording_findings(Context(robot, sample))
+            out += [finding for whole in checks for finding in whole(context)]
     return Findings(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
 
 
 def _unusable(left_out: LeftOut, skip_bad: bool) -> Finding:
     """The finding of a partition that cannot be used."""
     return Finding(
-        FindingCode.PARTITION_UNUSABLE,
+        PARTITION_UNUSABLE,
         "warning" if skip_bad else "error",
         left_out.partition,
         "",
