@@ -10,7 +10,8 @@ import pytest
 
 import dynid
 from dynid.actuators import JointSigns, PositionErrors, SignResult
-from dynid.assessment import Check, CheckCode, Finding, FindingCode, Findings
+from dynid.assessment import Check, CheckCode, Finding, Findings
+from dynid.assessment.data.channels import TORQUE_ZERO
 from dynid.calibration import DriveGains, Payload
 from dynid.friction import FrictionMap
 from dynid.hypothesis import HypothesisTest, TestCode
@@ -50,7 +51,7 @@ def test_a_summary_is_escaped() -> None:
 
 
 def test_findings_are_a_tuple_and_a_table() -> None:
-    one = Finding(FindingCode.TORQUE_ZERO, "warning", "r", "j", "What.", "3", "Do.")
+    one = Finding(TORQUE_ZERO, "warning", "r", "j", "What.", "3", "Do.")
     found = Findings((one,))
     assert found == (one,) and found.to_frame().row(0) == ("torque_zero", "warning", "r", "j", "What.", "3", "Do.")
     assert "1 warning" in found._repr_html_() and "none" in Findings()._repr_html_()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid import plugins
+from dynid.base import records
 from dynid.cli import complete
 from dynid.cli.demo import synthetic_recording
 from dynid.identification import methods
@@ -134,7 +134,7 @@ def test_a_broken_package_is_named_and_breaks_no_other(
     package(tmp_path, "dynid-broken", f"[dynid.methods]\n{point}\n", code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "dynid_broken", raising=False)
-    plugins._warn.cache_clear()
+    records._warn.cache_clear()
     robot = arm()
     with pytest.raises(dynid.DynidError, match=f"^method 'broken' of package 'dynid-broken' {words}"):
         dynid.identify(robot, record(robot), "broken")
@@ -155,7 +155,7 @@ def test_names_that_are_taken(
         module = name.replace("-", "_")
         package(tmp_path, name, f"[dynid.methods]\nols = {module}:METHOD\nnew = {module}:METHOD\n", code)
     monkeypatch.syspath_prepend(tmp_path)
-    plugins._warn.cache_clear()
+    records._warn.cache_clear()
     with caplog.at_level(logging.WARNING):
         assert methods()["ols"] is own_methods()["ols"] and "new" not in methods()
     assert "dynid has one of this name" in caplog.text
@@ -168,7 +168,7 @@ def test_a_broken_reader_is_named_where_an_ending_is_unknown(
 ) -> None:
     package(tmp_path, "dynid-torn", "[dynid.readers]\ntorn = dynid_torn:READER\n", "import dynid_nowhere")
     monkeypatch.syspath_prepend(tmp_path)
-    plugins._warn.cache_clear()
+    records._warn.cache_clear()
     (tmp_path / "run.torn").write_text("1")
     with caplog.at_level(logging.WARNING), pytest.raises(dynid.DataError, match=r"ending '\.torn' is unknown"):
         dynid.load_recording(tmp_path / "run.torn")

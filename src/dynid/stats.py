@@ -1,8 +1,10 @@
 """Statistics: hypothesis tests of residuals, instruments and models, corrections for multiple tests."""
 
 from dynid.assessment.causes.candidates import EffectCode
-from dynid.assessment.causes.cause import Cause, CauseCode, Causes
+from dynid.assessment.causes.cause import Cause, Causes
+from dynid.assessment.causes.cause_code import CauseCode, Relevance
 from dynid.assessment.causes.cause_search import find_causes
+from dynid.assessment.causes.cause_source import CauseSource, cause_codes, cause_sources
 from dynid.assessment.causes.diagnosis import Diagnosis, diagnose
 from dynid.assessment.causes.hausman import hausman_test
 from dynid.assessment.causes.instruments import exogeneity_test, hansen, instrument_test, sargan, segment
@@ -14,6 +16,7 @@ from dynid.hypothesis import HypothesisTest, TestCode
 __all__ = [
     "Cause",
     "CauseCode",
+    "CauseSource",
     "Causes",
     "Correlogram",
     "Diagnosis",
@@ -21,8 +24,11 @@ __all__ = [
     "EffectCode",
     "HypothesisTest",
     "MissingEffects",
+    "Relevance",
     "ResidualTests",
     "TestCode",
+    "cause_codes",
+    "cause_sources",
     "correlogram",
     "diagnose",
     "exogeneity_test",

@@ -11,7 +11,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import Cause, CauseCode
+from dynid.assessment.causes.cause import Cause
+from dynid.assessment.causes.cause_code import CauseCode
+from dynid.assessment.causes.kinds.drives import CLOCK_RATE, GRAVITY_MISSING, GRAVITY_REVERSED, TORQUE_GAIN
+from dynid.assessment.causes.kinds.geometry import ENCODER_OFFSET, PLACEMENT, POSITION_GAIN, TILT
+from dynid.assessment.causes.kinds.lags import DELAY, JOINT_DELAY
+from dynid.assessment.causes.kinds.swapped import JOINTS_SWAPPED, POSITIONS_SWAPPED, TORQUES_SWAPPED
 from dynid.calibration import calibrate_sensors
 from dynid.errors import DynidError
 from dynid.identification.pipeline import identify
@@ -34,7 +39,7 @@ Correction = Callable[[Cause, Robot, tuple[Recording, ...]], Setup]
 def error_by_advice(cause: Cause, robot: Robot, training: Recording, unseen: Recording, before: float) -> float:
     """Error of unseen motion after the advice over that `before`; NaN where the advice is not one for the log."""
     correct = _with_effect if cause.option else _CORRECTIONS.get(cause.code)
-    if correct is None or (cause.code is CauseCode.PLACEMENT and _SIGNED not in cause.words):
+    if correct is None or (cause.code == PLACEMENT and _SIGNED not in cause.words):
         return np.nan
     try:
         better, (fitted, seen), signals = correct(cause, robot, (training, unseen))
@@ -145,17 +150,17 @@ def _calibrated(unknown: str) -> Correction:
 
 
 _CORRECTIONS: dict[CauseCode, Correction] = {
-    CauseCode.DELAY: _delay,
-    CauseCode.JOINT_DELAY: _joint_delay,
-    CauseCode.TORQUE_GAIN: _torque_gain,
-    CauseCode.CLOCK_RATE: _clock,
-    CauseCode.POSITION_GAIN: _position_gain,
-    CauseCode.PLACEMENT: _length,
-    CauseCode.GRAVITY_REVERSED: _reversed,
-    CauseCode.GRAVITY_MISSING: _gravity,
-    CauseCode.POSITIONS_SWAPPED: _exchanged("q", "v", "a"),
-    CauseCode.TORQUES_SWAPPED: _exchanged("torque"),
-    CauseCode.JOINTS_SWAPPED: _exchanged("q", "v", "a", "torque"),
-    CauseCode.TILT: _calibrated("tilt"),
-    CauseCode.ENCODER_OFFSET: _calibrated("encoder_offset"),
+    DELAY: _delay,
+    JOINT_DELAY: _joint_delay,
+    TORQUE_GAIN: _torque_gain,
+    CLOCK_RATE: _clock,
+    POSITION_GAIN: _position_gain,
+    PLACEMENT: _length,
+    GRAVITY_REVERSED: _reversed,
+    GRAVITY_MISSING: _gravity,
+    POSITIONS_SWAPPED: _exchanged("q", "v", "a"),
+    TORQUES_SWAPPED: _exchanged("torque"),
+    JOINTS_SWAPPED: _exchanged("q", "v", "a", "torque"),
+    TILT: _calibrated("tilt"),
+    ENCODER_OFFSET: _calibrated("encoder_offset"),
 }

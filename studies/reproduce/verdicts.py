@@ -19,8 +19,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import UNKNOWN
 from dynid.assessment.causes.cause_search import find_causes
+from dynid.assessment.causes.cause_source import cause_codes
 from dynid.assessment.verdict.assess import assess_evidence, evidence_of
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.functions import inverse_dynamics
@@ -44,7 +45,7 @@ SMALL_EFFECT = 0.02  # on predicted torque
 NAMED, TRUSTED = 0.8, 0.95
 # Kinds that scale the torque of a joint.
 _SCALED = (Fault.TORQUE_GAIN, Fault.TORQUE_ASYMMETRIC, Fault.TORQUE_NONLINEAR)
-_LAGS = frozenset({CauseCode.DELAY, CauseCode.LOW_PASS})
+_LAGS = frozenset({"delay", "low_pass"})
 # Stated probabilities are compared with how often they are right in these classes.
 _CLASSES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 _RECORD = "for the record"
@@ -130,13 +131,13 @@ def judged(plant: str, seed: int, fault: Fault) -> Outcome:
 
 def _told(evidence: Evidence, fault: Fault) -> Iterator[tuple[float, bool, str]]:
     """First causes with all candidates and without the right ones, for kinds that are found in the residual."""
-    right = RIGHT_CAUSES.get(fault, frozenset()) & frozenset(CauseCode)
+    right = RIGHT_CAUSES.get(fault, frozenset()) & frozenset(cause_codes())
     if not right or evidence.causes is None or evidence.fitted is None or evidence.other_joints:
         return
-    hidden = {CauseCode(code) for code in right | (_LAGS if right & _LAGS else frozenset())}
+    hidden = right | (_LAGS if right & _LAGS else frozenset())
     seen = [evidence.fitted, *([evidence.held_out] if evidence.held_out is not None else [])]
     for causes in (evidence.causes, find_causes(evidence.estimate, seen, without=hidden)):
-        for c in [c for c in causes.causes if c.code is not CauseCode.UNKNOWN][:1]:
+        for c in [c for c in causes.causes if c.code != UNKNOWN][:1]:
             yield c.probability, bool(right & {x.code for x in (c, *c.alternatives)}), str(c.code)
 
 

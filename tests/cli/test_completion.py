@@ -21,7 +21,6 @@ from dynid.excitation.design import FAMILIES, make_family
 from dynid.friction.models import friction_model
 from dynid.identification.estimators.method import described
 from dynid.identification.estimators.registry import own_methods
-from dynid.robot.drives import FRICTION_TERMS
 from dynid.robot.effects import EFFECTS
 from dynid.simulation.integrators import integration_method
 from studies.reproduce.registry import find_study, studies
@@ -38,7 +37,6 @@ def test_words_for_the_shell_are_those_of_the_registries() -> None:
     assert tuple(FAMILIES) == complete.FAMILIES
     # A task, for criterion "torque", has no option.
     assert (*CRITERIA, *SUMS, "sigma") == complete.CRITERIA
-    assert (*FRICTION_TERMS, "none") == complete.FRICTION
     assert tuple(EFFECTS) == complete.EFFECTS
 
 

@@ -22,8 +22,8 @@ import dynid
 from dynid import DataError, Estimate, Robot
 from dynid.cli.main import app
 from dynid.errors import DamagedFile
-from dynid.export.endings import SIMULATOR_ENDINGS
 from dynid.export.label import Decided, Label, body_origins, body_values_and_slopes, label_of
+from dynid.export.simulators.registry import simulator_names, simulator_target
 from dynid.feasibility.box import Wall
 from dynid.identification import ParameterDraws
 from dynid.identification.domain import Domain
@@ -98,7 +98,7 @@ def actuators(simulator: str, template: str = "") -> Callable[[Estimate, Path, b
         if template:
             # Comments of another verdict must not stay.
             dynid.export.write(judged(estimate, "trusted", "an old reason"), own)
-        path = folder / f"actuators{SIMULATOR_ENDINGS[simulator]}"
+        path = folder / f"actuators{simulator_target(simulator).ending}"
         settings: dict[str, Any] = {"template": own if template else None, "untrusted": untrusted}
         dynid.export.write_actuators(estimate, law(estimate.robot), path, simulator, **settings)
         return [path]
@@ -127,7 +127,7 @@ FORMATS: dict[str, Callable[[Estimate, Path, bool], list[Path]]] = {
     **{name: model(name) for name in ("urdf", "xml", "sdf", "yaml", "json", "toml")},
     **{f"{name} template": model(name, template=True) for name in ("urdf", "xml", "sdf")},
     **{language: code(language) for language in ("c", "python", "julia", "matlab", "casadi", "torch", "jax")},
-    **{simulator: actuators(simulator) for simulator in SIMULATOR_ENDINGS},
+    **{simulator: actuators(simulator) for simulator in simulator_names()},
     "mujoco template": actuators("mujoco", ".xml"),
     "gazebo template": actuators("gazebo", ".urdf"),
     "ros2_control template": actuators("ros2_control", ".urdf"),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.assessment import Finding, FindingCode, SimulationError
+from dynid.assessment import Finding, SimulationError
+from dynid.assessment.data.channels import TORQUE_SATURATED
 from dynid.assessment.model.horizon import ModelErrors
 from dynid.friction.selection import FrictionSelection
 from dynid.identification.validation import Validation, validation_of
@@ -95,7 +96,7 @@ def learned(robot: dynid.Robot, recording: dynid.Recording) -> Learned:
 def finding() -> Finding:
     rows = ((10, 20), (100, 101), (101, 102))
     words = ("What it is.", "3 of them", "What to do.")
-    return Finding(FindingCode.TORQUE_SATURATED, "warning", "first", "joint2", *words, rows=rows)
+    return Finding(TORQUE_SATURATED, "warning", "first", "joint2", *words, rows=rows)
 
 
 @pytest.fixture(scope="package")

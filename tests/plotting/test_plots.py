@@ -12,6 +12,11 @@ import pytest
 
 import dynid
 from dynid.assessment import Finding, FindingCode, SimulationError
+from dynid.assessment.data.channels import STANDSTILL, TORQUE_ZERO
+from dynid.assessment.data.clock import SAMPLES_MISSING
+from dynid.assessment.data.excitation import ILL_CONDITIONED
+from dynid.assessment.data.limits import TORQUE_LIMIT
+from dynid.assessment.data.velocity import VELOCITY_SIGN
 from dynid.errors import (
     DynidError,
     InvalidShape,
@@ -208,20 +213,18 @@ def test_a_finding_shows_its_trace_and_where_it_applies(
     assert ax.get_ylabel() == "force (N)" and ax.get_xlabel() == "time (s)"
     assert len(ax.patches) == 2 and "What it is." in ax.get_title(loc="left")
     assert inches(ax.figure) == pytest.approx((7.0, 2.8), abs=0.05)
-    ax = other_finding(FindingCode.VELOCITY_SIGN).plot(recording)
+    ax = other_finding(VELOCITY_SIGN).plot(recording)
     assert ax.get_ylabel() == "velocity (rad/s or m/s)" and len(ax.lines) == 2
-    ax = other_finding(FindingCode.SAMPLES_MISSING, "").plot(recording)
+    ax = other_finding(SAMPLES_MISSING, "").plot(recording)
     assert ax.get_ylabel() == "sampling step (ms)" and np.allclose(ax.lines[0].get_ydata(), 10.0)
-    ax = other_finding(FindingCode.STANDSTILL, "").plot(recording, robot=robot)
+    ax = other_finding(STANDSTILL, "").plot(recording, robot=robot)
     assert ax.get_ylabel() == "position (rad or m)" and len(ax.lines) == 2
     limited = replace(robot, joints=tuple(replace(j, limits=replace(j.limits, effort=5.0)) for j in robot.joints))
-    assert len(other_finding(FindingCode.TORQUE_LIMIT).plot(recording, robot=limited).lines) == 3
+    assert len(other_finding(TORQUE_LIMIT).plot(recording, robot=limited).lines) == 3
     with expect_error(NotApplicable, "finding"):
-        other_finding(FindingCode.ILL_CONDITIONED, "").plot(recording)
+        other_finding(ILL_CONDITIONED, "").plot(recording)
     with expect_error(Mismatch, "finding"):
-        other_finding(FindingCode.TORQUE_ZERO).plot(
-            dynid.Recording(recording.joints, (replace(recording.runs[0], name="x"),))
-        )
+        other_finding(TORQUE_ZERO).plot(dynid.Recording(recording.joints, (replace(recording.runs[0], name="x"),)))
 
 
 def test_simulation_errors_are_drawn_by_horizon(horizons: SimulationError) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import dynid
 from dynid.actuators import SignResult
-from dynid.assessment.finding import FindingCode
 from studies.reproduce.registry import find_study
 from studies.reproduce.so101 import CANDIDATES, CHOSEN, joint_signs
 from studies.reproduce.so101_backlash import away
@@ -46,7 +45,7 @@ def test_its_currents_are_named_as_unsigned(data: Path) -> None:
     columns = {name: [f"{column}{i}" for i in range(1, 6)] for name, column in (("q", "q"), ("torque", "tau"))}
     robot = so101_robot()
     log = dynid.load_recording(data / "so101-arm-sage" / "multisine.csv.xz", robot, columns=columns, time="t")
-    assert [f.code for f in dynid.check(robot, log) if f.severity == "error"] == [FindingCode.TORQUE_UNSIGNED]
+    assert [f.code for f in dynid.check(robot, log) if f.severity == "error"] == ["torque_unsigned"]
 
 
 @pytest.mark.real

@@ -19,7 +19,7 @@ SENTENCES = {
     "progress": "how far long work is",
     "hypothesis": "results of hypothesis tests, and their correction where there are many",
     "threads": "threads of the linear algebra",
-    "plugins": "records that other packages add by entry points",
+    "base": "records of what can be added, found in folders and in other packages",
     "plotting": "style and layout of figures",
     "robot": "what the robot is: tree, drives, parameters, readers of robot files, built-in robots",
     "inertia": "public names: inertial parameters in other forms and orders, physical consistency of a body",

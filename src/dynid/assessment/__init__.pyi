@@ -1,4 +1,7 @@
 from .data.battery import check as check
+from .data.battery import finding_codes as finding_codes
+from .data.battery import recording_checks as recording_checks
+from .data.recording_check import RecordingCheck as RecordingCheck
 from .data.route import Route as Route
 from .data.route import route as route
 from .finding import Finding as Finding

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.finding import Finding, FindingCode
+from dynid.assessment.finding import Finding
 from dynid.errors import Mismatch, MissingData, NotApplicable, SimulationFailed
 from dynid.plotting.labels import axis_label, signal_label
 from dynid.plotting.style import LIMIT, MEASURED, PALETTE, PREDICTED, RESIDUAL, axes_of, look_of, shared_legend, styled
@@ -26,32 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_finding", "draw_line_scan", "draw_simulation_error"]
 
-_F = FindingCode
-_CLOCK = {
-    *(_F.TIME_NOT_ADVANCING, _F.TIME_BACKWARDS, _F.TIME_FROZEN, _F.TIME_REPEATED, _F.SAMPLES_MISSING),
-    *(_F.SAMPLING_UNEVEN, _F.STAMPS_NOISY, _F.RUN_TOO_SHORT),
-}
-_POSITION = {
-    *(_F.POSITION_STUCK, _F.POSITION_RESOLUTION, _F.JOINT_NOT_MOVING, _F.ROBOT_NOT_MOVING, _F.STANDSTILL),
-    *(_F.POSITION_UNIT, _F.ANGLE_WRAPPED, _F.POSITION_LIMIT, _F.MECHANICAL_STOP, _F.ROWS_REPEATED),
-    *(_F.JOINT_NAME_ORDER, _F.JOINT_ORDER, _F.POSITION_ZERO, _F.TORQUE_MISSING),
-}
-_VELOCITY = {
-    *(_F.VELOCITY_CONSTANT, _F.VELOCITY_LIMIT, _F.VELOCITY_ORDER, _F.VELOCITY_UNRELATED, _F.VELOCITY_SIGN),
-    _F.VELOCITY_IS_POSITION,
-    *(_F.VELOCITY_UNIT, _F.VELOCITY_GAIN, _F.VELOCITY_DELAY, _F.VELOCITY_NOISE),
-}
-_TORQUE = {
-    *(_F.TORQUE_CONSTANT, _F.TORQUE_ZERO, _F.TORQUE_SATURATED, _F.TORQUE_SPIKES, _F.TORQUE_RESOLUTION),
-    *(_F.TORQUE_LIMIT, _F.TORQUE_ORDER, _F.TORQUE_NOT_COMPARED, _F.TORQUE_UNSIGNED, _F.TORQUE_SIGN),
-    *(_F.FRICTION_SIGN, _F.TORQUE_GAIN, _F.TORQUE_UNIT, _F.TORQUE_DELAY, _F.TORQUE_OFFSET, _F.TORQUE_TOO_SMALL),
-    *(_F.TORQUE_GRAVITY_COMPENSATED, _F.TORQUE_UNRELATED, _F.TORQUE_COMPUTED),
-}
-_WRENCH = {
-    *(_F.WRENCH_UNUSABLE, _F.WRENCH_SIGN, _F.WRENCH_AXES, _F.WRENCH_WEIGHT, _F.WRENCH_POINT, _F.WRENCH_NOT_ZEROED),
-}
 _TITLE = 100  # characters per line
-_LIMITED = {_F.POSITION_LIMIT, _F.VELOCITY_LIMIT, _F.TORQUE_LIMIT, _F.MECHANICAL_STOP}
 
 
 def draw_finding(finding: Finding, recording: Recording, robot: Robot | None, ax: Any) -> Any:
@@ -65,16 +40,16 @@ def draw_finding(finding: Finding, recording: Recording, robot: Robot | None, ax
     with styled():
         place = axes_of(1, ax=ax, size=(7.0, 2.4))[0, 0]
         t = run.t - run.t[0]
-        if finding.code in _CLOCK:
+        if finding.code.signal == "t":
             place.plot(t[1:], 1e3 * np.diff(run.t), color=MEASURED, linewidth=0.8, label="time between samples")
             place.set_ylabel(axis_label("sampling step", "ms"))
-        elif finding.code in _WRENCH and run.wrench is not None:
+        elif finding.code.signal == "wrench" and run.wrench is not None:
             for k, part in enumerate(PARTS["wrench"]):
                 place.plot(t, run.wrench[:, k], color=look_of(k).color, linewidth=0.9, label=part)
             place.set_ylabel("force (N), moment (N m)")
         else:
             _joint_trace(place, finding, run, recording, prismatic)
-        if robot is not None and finding.code in _LIMITED and finding.joint:
+        if robot is not None and finding.code.limited and finding.joint:
             for level in _limits(finding, robot):
                 place.axhline(level, color=LIMIT, linewidth=1.0, linestyle=(0, (6, 3)))
         _mark(place, finding, t)
@@ -106,24 +81,22 @@ def _joint_trace(place: Any, finding: Finding, run: Run, recording: Recording, p
 
 
 def _signal(finding: Finding) -> str:
-    if finding.code in _TORQUE:
-        return "torque"
-    if finding.code in _VELOCITY:
-        return "v"
-    if finding.code in _POSITION or finding.code is _F.VALUE_IMPLAUSIBLE:
-        return "q"
-    raise NotApplicable(
-        f"a finding of code '{finding.code.value}' is not about a signal over time: there is no trace", "finding"
-    )
+    # A value that no channel is named of is shown at the position of its joint.
+    signal = finding.code.signal or ("q" if finding.joint else "")
+    if signal not in ("q", "v", "torque"):
+        raise NotApplicable(
+            f"a finding of code '{finding.code}' is not about a signal over time: there is no trace", "finding"
+        )
+    return signal
 
 
 def _limits(finding: Finding, robot: Robot) -> list[float]:
     """Finite limits of the joint that belong to the finding."""
     limits = robot.limits[finding.joint]
-    if finding.code in _POSITION:
+    if finding.code.signal == "q":
         found = [limits.lower, limits.upper]
     else:
-        size = limits.velocity if finding.code in _VELOCITY else limits.effort
+        size = limits.velocity if finding.code.signal == "v" else limits.effort
         found = [-size, size]
     return [x for x in found if np.isfinite(x)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from dynid.markup import frame_html
@@ -21,92 +20,42 @@ Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
-class FindingCode(StrEnum):
-    """Stable code of a finding; messages may be reworded, codes are not. Programs compare codes, never messages."""
+class FindingCode(str):
+    """Stable code of a finding; messages may be reworded, codes are not. Programs compare codes, never messages.
 
-    # Clock
-    TIME_NOT_ADVANCING = "time_not_advancing"
-    TIME_BACKWARDS = "time_backwards"
-    TIME_FROZEN = "time_frozen"
-    TIME_REPEATED = "time_repeated"
-    SAMPLES_MISSING = "samples_missing"
-    SAMPLING_UNEVEN = "sampling_uneven"
-    STAMPS_NOISY = "stamps_noisy"
-    ROWS_REPEATED = "rows_repeated"
-    RUN_TOO_SHORT = "run_too_short"
-    PARTITION_UNUSABLE = "partition_unusable"
-    # Single channels
-    VALUE_IMPLAUSIBLE = "value_implausible"
-    POSITION_STUCK = "position_stuck"
-    VELOCITY_CONSTANT = "velocity_constant"
-    TORQUE_CONSTANT = "torque_constant"
-    TORQUE_ZERO = "torque_zero"
-    TORQUE_SATURATED = "torque_saturated"
-    TORQUE_SPIKES = "torque_spikes"
-    POSITION_RESOLUTION = "position_resolution"
-    TORQUE_RESOLUTION = "torque_resolution"
-    JOINT_NOT_MOVING = "joint_not_moving"
-    ROBOT_NOT_MOVING = "robot_not_moving"
-    STANDSTILL = "standstill"
-    # Units and limits
-    POSITION_UNIT = "position_unit"
-    POSITION_ZERO = "position_zero"
-    ANGLE_WRAPPED = "angle_wrapped"
-    POSITION_LIMIT = "position_limit"
-    VELOCITY_LIMIT = "velocity_limit"
-    TORQUE_LIMIT = "torque_limit"
-    MECHANICAL_STOP = "mechanical_stop"
-    # Order of columns
-    JOINT_NAME_ORDER = "joint_name_order"
-    VELOCITY_ORDER = "velocity_order"
-    TORQUE_ORDER = "torque_order"
-    JOINT_ORDER = "joint_order"
-    # Velocity against position
-    VELOCITY_IS_POSITION = "velocity_is_position"
-    VELOCITY_UNRELATED = "velocity_unrelated"
-    VELOCITY_SIGN = "velocity_sign"
-    VELOCITY_UNIT = "velocity_unit"
-    VELOCITY_GAIN = "velocity_gain"
-    VELOCITY_DELAY = "velocity_delay"
-    VELOCITY_NOISE = "velocity_noise"
-    # Torque against the a-priori model
-    TORQUE_MISSING = "torque_missing"
-    TORQUE_NOT_COMPARED = "torque_not_compared"
-    TORQUE_UNSIGNED = "torque_unsigned"
-    TORQUE_SIGN = "torque_sign"
-    FRICTION_SIGN = "friction_sign"
-    TORQUE_GAIN = "torque_gain"
-    TORQUE_UNIT = "torque_unit"
-    TORQUE_DELAY = "torque_delay"
-    TORQUE_OFFSET = "torque_offset"
-    TORQUE_TOO_SMALL = "torque_too_small"
-    TORQUE_GRAVITY_COMPENSATED = "torque_gravity_compensated"
-    TORQUE_UNRELATED = "torque_unrelated"
-    TORQUE_COMPUTED = "torque_computed"
-    # Wrenches on the base
-    WRENCH_UNUSABLE = "wrench_unusable"
-    WRENCH_SIGN = "wrench_sign"
-    WRENCH_AXES = "wrench_axes"
-    WRENCH_WEIGHT = "wrench_weight"
-    WRENCH_POINT = "wrench_point"
-    WRENCH_NOT_ZEROED = "wrench_not_zeroed"
-    # Excitation
-    ROWS_FEW = "rows_few"
-    PARAMETERS_NOT_EXCITED = "parameters_not_excited"
-    ILL_CONDITIONED = "ill_conditioned"
-    # Markers and force plates of motion capture
-    MARKER_MISSING = "marker_missing"
-    MARKER_NEVER_SEEN = "marker_never_seen"
-    MARKERS_SWAPPED = "markers_swapped"
-    MARKER_SPIKE = "marker_spike"
-    PLATE_NOT_FINITE = "plate_not_finite"
-    PLATE_NOT_ZEROED = "plate_not_zeroed"
-    PLATE_SIGN = "plate_sign"
-    PLATE_AXES = "plate_axes"
-    PLATE_CENTER_OF_PRESSURE = "plate_center_of_pressure"
-    PLATE_HORIZONTAL_FORCE = "plate_horizontal_force"
-    PLATE_WEIGHT = "plate_weight"
-    PLATE_DELAY = "plate_delay"
+    Parameters
+    ----------
+    code : str
+        The code itself, in small letters.
+    meaning : str
+        What it says, in a few words for a table.
+    severities : str or tuple of str
+        Severity of its findings; of several, the worst comes first.
+    signal : {"", "t", "q", "v", "torque", "wrench"}
+        Signal of a run that shows it; "" where none does.
+    limited : bool, default False
+        Whether the limit of a joint is exceeded or reached.
+    """
+
+    meaning: str
+    severities: tuple[Severity, ...]
+    signal: str
+    limited: bool
+
+    def __new__(
+        cls,
+        code: str,
+        meaning: str = "",
+        severities: Severity | tuple[Severity, ...] = SEVERITIES,
+        *,
+        signal: str = "",
+        limited: bool = False,
+    ) -> FindingCode:
+        """Make a code with what is known of it."""
+        self = super().__new__(cls, code)
+        self.meaning, self.signal, self.limited = meaning, signal, limited
+        self.severities = (severities,) if isinstance(severities, str) else severities
+        return self
 
 
 @dataclass(frozen=True)
@@ -145,7 +94,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as plain data for JSON."""
-        return {**asdict(self), "code": self.code.value}
+        return {**asdict(self), "code": str(self.code)}
 
     def plot(self, recording: Recording, *, robot: Robot | None = None, ax: Axes | None = None) -> Axes:
         """Draw the trace that the finding is about, with the rows where it applies and the limits of the check.

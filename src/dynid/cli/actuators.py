@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from dynid.cli import options, values
+from dynid.cli import complete, options, values
 from dynid.cli.actuator_inputs import actuated_robot, stated_law
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
@@ -18,7 +18,7 @@ from dynid.cli.progress import working
 from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs
 from dynid.errors import DynidError, MissingArgument, UnknownName, WrongFormat
-from dynid.export.endings import SIMULATOR_ENDINGS
+from dynid.export.simulators.registry import simulator_names, simulator_target
 
 if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
@@ -45,7 +45,8 @@ def actuators(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help=f"Write files for these simulators beside the output: {', '.join(SIMULATOR_ENDINGS)}.",
+            autocompletion=complete.joined(simulator_names(), ","),
+            help=f"Write files for these simulators beside the output: {', '.join(simulator_names())}.",
         ),
     ] = None,
     draws: options.Draws = None,
@@ -116,9 +117,9 @@ def _simulator_files(text: str | None, output: Path | None) -> dict[str, Path]:
     for name in values.names(text):
         if output is None:
             raise MissingArgument("--export writes files beside the output: name it with -o", "output")
-        if name not in SIMULATOR_ENDINGS:
-            raise UnknownName(f"--export '{name}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}", "export")
-        out[name] = output.with_name(f"{output.stem}_{name}{SIMULATOR_ENDINGS[name]}")
+        if name not in simulator_names():
+            raise UnknownName(f"--export '{name}' is unknown: use {', '.join(simulator_names())}", "export")
+        out[name] = output.with_name(f"{output.stem}_{name}{simulator_target(name).ending}")
     return out
 
 

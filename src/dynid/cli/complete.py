@@ -12,6 +12,8 @@ from pathlib import Path
 import typer
 
 from dynid.errors import one_of
+from dynid.export.simulators.registry import simulator_names
+from dynid.robot.drives import FRICTION_TERMS
 
 __all__ = [
     "CRITERIA",
@@ -28,6 +30,7 @@ __all__ = [
     "methods",
     "methods_help",
     "robots",
+    "simulators",
     "studies",
 ]
 
@@ -48,7 +51,7 @@ FAMILIES = (
     *("trapezoid", "double-s", "postures"),
 )
 CRITERIA = ("d", "a", "e", "cond", "hadamard", "frobenius", "sum-cond", "mass-static", "mass-dynamic", "sigma")
-FRICTION = ("viscous", "viscous-asymmetric", "coulomb", "coulomb-asymmetric", "offset", "none")
+FRICTION = (*FRICTION_TERMS, "none")
 EFFECTS = (
     *("load-friction", "quadratic-friction", "ripple", "counterbalance", "spring"),
     *("coupled-friction", "coupled-inertia"),
@@ -157,6 +160,7 @@ def joined(known: Sequence[str], by: str) -> Callable[[str], list[str]]:
 
 
 studies = _words(STUDIES)
+simulators = _words(simulator_names())
 families = _words(FAMILIES)
 criteria = _words(CRITERIA)
 effects = _words(EFFECTS)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli import options, values
+from dynid.cli import complete, options, values
 from dynid.cli.app import Json, app, check_outputs, wrote
 from dynid.cli.inputs import Inputs
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_model
 from dynid.errors import MissingArgument, NotApplicable, UnknownName, WrongFormat, did_you_mean
-from dynid.export.endings import ENDINGS, SIMULATOR_ENDINGS, TEMPLATES
+from dynid.export.endings import ENDINGS, TEMPLATES
+from dynid.export.simulators.registry import simulator_names
 from dynid.files import write_text
 from dynid.quoting import one_line
 
@@ -55,7 +56,11 @@ def export(
         str | None, typer.Option(help="Functions of the code, separated by commas, or all. [those of a controller]")
     ] = None,
     simulator: Annotated[
-        str | None, typer.Option(help=f"Actuators for a simulator, which need --law: {', '.join(SIMULATOR_ENDINGS)}.")
+        str | None,
+        typer.Option(
+            autocompletion=complete.simulators,
+            help=f"Actuators for a simulator, which need --law: {', '.join(simulator_names())}.",
+        ),
     ] = None,
     law: options.Law = None,
     step: Annotated[

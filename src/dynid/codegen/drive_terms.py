@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.codegen.graph import Graph, Node
 from dynid.errors import ModelError
-from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.drives import DRIVE_LAWS, DriveTerm, TermKind
 from dynid.robot.model import Robot
 
 __all__ = ["drive_columns", "drive_inertia", "drive_torques", "refuse_custom"]
-
-_LINEAR = (TermKind.INERTIA, TermKind.VISCOUS, TermKind.SPRING)
-_RANGES = {TermKind.COULOMB: (-1.0, 1.0), TermKind.COULOMB_POSITIVE: (0.0, 1.0), TermKind.COULOMB_NEGATIVE: (-1.0, 0.0)}
 
 
 def refuse_custom(robot: Robot) -> None:
@@ -37,18 +35,15 @@ def drive_columns(
     columns = {name: i for i, name in enumerate(robot.parameter_names)}
     out = {}
     for term in robot.drives:
-        x = _motion(term, q, v, a)
+        law = DRIVE_LAWS[term.symbol]
+        x = {"q": q, "v": v, "a": a}[law.motion]
         on = _joints(term)
         shaft = graph.total(x[j] * float(term.direction[j]) for j in on) - term.rest
         rows = {}
         for j in on:
             d = float(term.direction[j])
-            if term.kind == TermKind.OFFSET:
-                rows[j] = graph.const(d)
-            elif term.kind in _LINEAR:
-                rows[j] = (shaft - x[j] * d if term.cross_only else shaft) * d
-            else:
-                rows[j] = _effort(graph, term, shaft) * d
+            own = shaft - x[j] * d if term.cross_only and law.linear else shaft
+            rows[j] = law.effort(GraphEffort(graph, term, own)) * d
         out[columns[term.name]] = rows
     return out
 
@@ -75,8 +70,9 @@ def drive_torques(
     for term in robot.drives:
         value = values[index[term.name]]
         on = _joints(term)
-        if term.kind in _LINEAR and (len(on) == 1 or not isinstance(value, Node)):
-            x = _motion(term, *joints)
+        law = DRIVE_LAWS[term.symbol]
+        if law.linear and (len(on) == 1 or not isinstance(value, Node)):
+            x = joints["qva".index(law.motion)]
             for i in on:
                 for j in on:
                     if not (term.cross_only and i == j):
@@ -124,24 +120,37 @@ def _joints(term: DriveTerm) -> list[int]:
     return [int(j) for j in np.flatnonzero(term.direction)]
 
 
-def _motion(term: DriveTerm, q: Sequence[Node], v: Sequence[Node], a: Sequence[Node]) -> Sequence[Node]:
-    return a if term.kind == TermKind.INERTIA else q if term.kind == TermKind.SPRING else v
+@dataclass(frozen=True)
+class GraphEffort:
+    """What the effort of a term is made of, on the graph: `s` is the motion of its shaft."""
 
+    graph: Graph
+    term: DriveTerm
+    s: Node
 
-def _effort(graph: Graph, term: DriveTerm, shaft: Node) -> Node:
-    if term.kind == TermKind.VISCOUS_POSITIVE:
-        return graph.call("ramp", shaft)
-    if term.kind == TermKind.VISCOUS_NEGATIVE:
-        return -graph.call("ramp", -shaft)
-    if term.kind == TermKind.STRIBECK:
-        part = shaft * (1.0 / term.velocity)
-        sign = graph.call("tanh", shaft * term.slope) if term.slope else graph.call("sign", shaft)
-        return sign * graph.call("exp", -(part * part))
-    low, high = _RANGES[term.kind]
-    if term.slope:
-        return graph.call("tanh", shaft * term.slope) * (0.5 * (high - low)) + 0.5 * (high + low)
-    if term.kind == TermKind.COULOMB:
-        return graph.call("sign", shaft)
-    if term.kind == TermKind.COULOMB_POSITIVE:
-        return graph.call("step", shaft)
-    return -graph.call("step", -shaft)
+    @property
+    def one(self) -> Node:
+        """1."""
+        return self.graph.one
+
+    def positive(self) -> Node:
+        """The motion where it is positive, else 0."""
+        return self.graph.call("ramp", self.s)
+
+    def negative(self) -> Node:
+        """The motion where it is negative, else 0."""
+        return -self.graph.call("ramp", -self.s)
+
+    def step(self, low: float, high: float) -> Node:
+        """A step at zero velocity."""
+        if self.term.slope:
+            smooth = self.graph.call("tanh", self.s * self.term.slope)
+            return smooth * (0.5 * (high - low)) + 0.5 * (high + low)
+        if low < 0.0 < high:
+            return self.graph.call("sign", self.s)
+        return self.graph.call("step", self.s) if high > 0.0 else -self.graph.call("step", -self.s)
+
+    def fading(self) -> Node:
+        """exp(-(s / velocity)^2)."""
+        part = self.s * (1.0 / self.term.velocity)
+        return self.graph.call("exp", -(part * part))

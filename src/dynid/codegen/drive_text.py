@@ -7,27 +7,14 @@ from numpy.typing import NDArray
 
 from dynid.codegen.drive_terms import refuse_custom
 from dynid.codegen.tree_text import Columns
-from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.drives import LAW_OF_KIND, DriveTerm, TermKind
 from dynid.robot.model import Robot
 
 __all__ = ["drive_constants", "drive_text"]
 
 Array = NDArray[np.float64]
 
-_LINEAR = {TermKind.INERTIA: "a", TermKind.VISCOUS: "v", TermKind.SPRING: "q"}
-# Torque of a unit parameter for the motion s of its shaft; sign has derivative zero.
-_EFFORTS = {
-    TermKind.INERTIA: "s",
-    TermKind.VISCOUS: "s",
-    TermKind.SPRING: 's - _constant("{name}_rest", q)',
-    TermKind.VISCOUS_POSITIVE: "0.5 * (s + np.abs(s))",
-    TermKind.VISCOUS_NEGATIVE: "0.5 * (s - np.abs(s))",
-    TermKind.COULOMB: "{side}",
-    TermKind.COULOMB_POSITIVE: "{positive}",
-    TermKind.COULOMB_NEGATIVE: "{negative}",
-    TermKind.STRIBECK: '{side} * np.exp(-((s / _constant("{name}_velocity", q)) ** 2))',
-    TermKind.OFFSET: "np.ones_like(s)",
-}
+# Steps of the motion s of a shaft; sign has derivative zero.
 _SHARP = {
     "side": "np.sign(s)",
     "positive": "0.5 * (np.abs(np.sign(s)) + np.sign(s))",
@@ -45,7 +32,8 @@ def _groups(robot: Robot) -> dict[str, list[DriveTerm]]:
     refuse_custom(robot)
     out: dict[str, list[DriveTerm]] = {}
     for term in robot.drives:
-        form = "_smooth" if term.slope else "_coupling" if term.kind in _LINEAR and term.cross_only else ""
+        linear = LAW_OF_KIND[term.kind].linear
+        form = "_smooth" if term.slope else "_coupling" if linear and term.cross_only else ""
         out.setdefault(f"{term.kind.name.lower()}{form}", []).append(term)
     return out
 
@@ -57,12 +45,9 @@ def drive_constants(robot: Robot) -> dict[str, Array]:
         out[name] = np.array([term.direction for term in terms])
         if terms[0].kind == TermKind.INERTIA:
             out[f"{name}_matrix"] = _mass_per_rotor(robot, out[name], name.endswith("_coupling"))
-        if terms[0].kind == TermKind.SPRING:
-            out[f"{name}_rest"] = np.array([[term.rest] for term in terms])
-        if terms[0].slope:
-            out[f"{name}_slope"] = np.array([[term.slope] for term in terms])
-        if terms[0].kind == TermKind.STRIBECK:
-            out[f"{name}_velocity"] = np.array([[term.velocity] for term in terms])
+        setting = LAW_OF_KIND[terms[0].kind].setting
+        for own in filter(None, (setting, "slope" if terms[0].slope else "")):
+            out[f"{name}_{own}"] = np.array([[getattr(term, own)] for term in terms])
     return out
 
 
@@ -85,11 +70,12 @@ def drive_text(robot: Robot, columns: Columns) -> str:
     mass += ["    out = _samples_first(_rigid_mass(placed, parms))"]
     for name, terms in _groups(robot).items():
         kind = terms[0].kind
-        x = _LINEAR.get(kind, "v")
+        law = LAW_OF_KIND[kind]
+        x = law.motion
         values = f"_take(parms, {[columns.of(index[term.name]) for term in terms]!r})"
         sides = {k: text.format(name=name) for k, text in (_SMOOTH if terms[0].slope else _SHARP).items()}
         drives += [f'    d, values = _constant("{name}", q), {values}', f"    s = d @ {x}"]
-        drives += [f"    out = out + d.swapaxes(0, 1) @ (values * ({_EFFORTS[kind].format(name=name, **sides)}))"]
+        drives += [f"    out = out + d.swapaxes(0, 1) @ (values * ({law.text.format(name=name, **sides)}))"]
         if name.endswith("_coupling"):
             drives += [f"    out = out - (d.swapaxes(0, 1) ** 2 @ values) * {x}"]
         if kind == TermKind.INERTIA:

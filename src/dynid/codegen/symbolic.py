@@ -28,7 +28,7 @@ from dynid.errors import (
     Unsupported,
 )
 from dynid.parameters.base import BaseParameters
-from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.drives import DRIVE_LAWS, DriveTerm, TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS
 from dynid.robot.model import Robot
 
@@ -337,42 +337,59 @@ def _drives(robot: Robot, q: tuple[Any, ...], v: tuple[Any, ...], parameters: Ma
             own = sp.diag(*(x**2 for x in d)) if term.cross_only else sp.zeros(robot.n, robot.n)
             rotors += value * (d * d.T - own)
             continue
-        motion = q if term.kind == TermKind.SPRING else v
-        shaft = d.dot(sp.Matrix(motion))
-        effort = d * _effort(term, shaft)
-        if term.cross_only and term.kind in (TermKind.VISCOUS, TermKind.SPRING):
+        if term.function is not None:
+            raise ModelError(f"drive term '{term.name}' has no equation", code="unsupported")
+        law = DRIVE_LAWS[term.symbol]
+        motion = q if law.motion == "q" else v
+        effort = d * law.effort(SymbolicEffort(term, d.dot(sp.Matrix(motion)) - _exact(term.rest)))
+        if term.cross_only and law.linear:
             effort -= sp.Matrix([d[i] ** 2 * motion[i] for i in range(robot.n)])
         torque += value * effort
     return rotors, torque
 
 
-def _effort(term: DriveTerm, s: Any) -> Any:
-    """Effort of a unit parameter for shaft motion s."""
-    import sympy as sp
+@dataclass(frozen=True)
+class SymbolicEffort:
+    """What the effort of a term is made of, in symbols: `s` is the motion of its shaft."""
 
-    if term.kind == TermKind.OFFSET:
+    term: DriveTerm
+    s: Any
+
+    @property
+    def one(self) -> Any:
+        """1."""
+        import sympy as sp
+
         return sp.Integer(1)
-    if term.kind == TermKind.SPRING:
-        return s - _exact(term.rest)
-    if term.kind == TermKind.VISCOUS:
-        return s
-    if term.kind == TermKind.VISCOUS_POSITIVE:
-        return sp.Max(s, 0)
-    if term.kind == TermKind.VISCOUS_NEGATIVE:
-        return sp.Min(s, 0)
-    if term.kind == TermKind.STRIBECK:
-        sign = sp.tanh(_exact(term.slope) * s) if term.slope else sp.sign(s)
-        return sign * sp.exp(-((s / _exact(term.velocity)) ** 2))
-    low = 0 if term.kind == TermKind.COULOMB_POSITIVE else -1
-    high = 0 if term.kind == TermKind.COULOMB_NEGATIVE else 1
-    if term.slope:
-        smooth = sp.tanh(_exact(term.slope) * s)
-        return sp.Rational(high + low, 2) + sp.Rational(high - low, 2) * smooth
-    if term.kind == TermKind.COULOMB:
-        return sp.sign(s)
-    if term.is_coulomb:
-        return sp.Piecewise((high, s > 0), (low, s < 0), (0, True))
-    raise ModelError(f"drive term '{term.name}' has no equation", code="unsupported")
+
+    def positive(self) -> Any:
+        """The motion where it is positive, else 0."""
+        import sympy as sp
+
+        return sp.Max(self.s, 0)
+
+    def negative(self) -> Any:
+        """The motion where it is negative, else 0."""
+        import sympy as sp
+
+        return sp.Min(self.s, 0)
+
+    def step(self, low: float, high: float) -> Any:
+        """A step at zero velocity."""
+        import sympy as sp
+
+        down, up = int(low), int(high)
+        if self.term.slope:
+            return sp.Rational(up + down, 2) + sp.Rational(up - down, 2) * sp.tanh(_exact(self.term.slope) * self.s)
+        if down < 0 < up:
+            return sp.sign(self.s)
+        return sp.Piecewise((up, self.s > 0), (down, self.s < 0), (0, True))
+
+    def fading(self) -> Any:
+        """exp(-(s / velocity)^2)."""
+        import sympy as sp
+
+        return sp.exp(-((self.s / _exact(self.term.velocity)) ** 2))
 
 
 def _short_trigonometry(expression: Any, q: tuple[Any, ...]) -> Any:

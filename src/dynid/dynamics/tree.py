@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import DRIVE_LAWS, TermKind
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement, skew, twist_adjoint
 
@@ -27,7 +27,7 @@ Index = NDArray[np.int64]
 
 
 # Kinds that can be split into the part of each joint and the coupling; cross_only has no effect on the others.
-LINEAR_KINDS = {TermKind.INERTIA, TermKind.VISCOUS, TermKind.SPRING}
+LINEAR_KINDS = {law.kind for law in DRIVE_LAWS.values() if law.linear}
 
 
 class Tree(NamedTuple):
@@ -176,7 +176,7 @@ def _compile(robot: Robot) -> Compiled:
         np.cumsum([0, *map(len, shafts)]).astype(np.int64),
         np.array([i for s in shafts for i in s], np.int64),
         np.array([t.direction[i] for t, s in zip(plain, shafts, strict=True) for i in s], float),
-        np.array([t.velocity if t.kind == TermKind.STRIBECK else t.rest for t in plain], float),
+        np.array([t.velocity or t.rest for t in plain], float),
         np.array([int(t.cross_only and t.kind in LINEAR_KINDS) for t in plain], np.int64),
         np.array([t.slope for t in plain], float),
         np.zeros((0, 0)),

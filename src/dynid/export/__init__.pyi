@@ -10,6 +10,8 @@ from .simulators.properties import ActuatorProperty as ActuatorProperty
 from .simulators.properties import Kept as Kept
 from .simulators.properties import Loss as Loss
 from .simulators.properties import Lost as Lost
+from .simulators.target import SimulatorTarget as SimulatorTarget
+from .simulators.target import Written as Written
 from .simulators.write import SimulatorFile as SimulatorFile
 from .simulators.write import actuator_text as actuator_text
 from .simulators.write import list_simulators as list_simulators

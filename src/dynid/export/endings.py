@@ -1,8 +1,8 @@
-"""Endings of model files and the formats they name, and simulators with the endings of their files."""
+"""Endings of model files and the formats they name."""
 
 from __future__ import annotations
 
-__all__ = ["ENDINGS", "SIMULATOR_ENDINGS", "TEMPLATES"]
+__all__ = ["ENDINGS", "TEMPLATES"]
 
 ENDINGS = {
     ".urdf": "urdf",
@@ -16,14 +16,3 @@ ENDINGS = {
 }
 # Formats whose files can be patched in place.
 TEMPLATES = ("urdf", "mjcf", "sdf")
-# Simulators that actuators are written for.
-SIMULATOR_ENDINGS = {
-    "mujoco": ".xml",
-    "isaaclab": ".py",
-    "mjlab": ".py",
-    "drake": ".py",
-    "gazebo": ".urdf",
-    "ros2_control": ".urdf",
-    "ros2_controllers": ".yaml",
-    "genesis": ".py",
-}

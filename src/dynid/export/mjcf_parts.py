@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import ModelError
 from dynid.export.contents import lost_drives, number, numbers_text, own_term, plain_joint_terms
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import TermKind, file_keys
 from dynid.robot.inertia import consistency_room, inertia_to_com, inertia_to_spatial, inertia_violations
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint
@@ -17,12 +17,7 @@ __all__ = ["DRIVE_KEYS", "drive_attributes", "drive_warnings", "inertial_attribu
 
 Array = NDArray[np.float64]
 
-DRIVE_KEYS = {
-    TermKind.INERTIA: "armature",
-    TermKind.VISCOUS: "damping",
-    TermKind.COULOMB: "frictionloss",
-    TermKind.SPRING: "stiffness",
-}
+DRIVE_KEYS = file_keys("mjcf")
 _LEAST = 1e-13  # kg and kg m2; MuJoCo refuses moving bodies with less than 1e-14 of either
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from dynid.errors import MissingArgument, NotWritable, UnknownName, WrongFormat, did_you_mean
-from dynid.export.endings import SIMULATOR_ENDINGS
+from dynid.errors import MissingArgument, NotWritable, WrongFormat
 from dynid.export.label import Label, passed
 from dynid.export.parameters import to_toml
+from dynid.export.simulators.registry import simulator_target
 from dynid.export.simulators.write import SimulatorFile, write_actuators
 from dynid.files import make_folder, write_text
 from dynid.identification.parameter_draws import ParameterDraws
@@ -144,10 +144,7 @@ def write_samples(
     DataError
         If the simulator is unknown, there is no model, or the folder holds sampled models beyond those written.
     """
-    if simulator not in SIMULATOR_ENDINGS:
-        hint = did_you_mean(simulator, SIMULATOR_ENDINGS)
-        raise UnknownName(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATOR_ENDINGS)}{hint}", "simulator")
-    ending = SIMULATOR_ENDINGS[simulator]
+    ending = simulator_target(simulator).ending
     given = list(models)
     if not given:
         raise MissingArgument("there is no sampled model to write", "models")

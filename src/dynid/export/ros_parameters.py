@@ -13,6 +13,7 @@ from dynid.errors import DamagedFile, DataError, MissingData
 from dynid.export.contents import body_values
 from dynid.export.label import Label
 from dynid.quoting import one_line, yaml_string
+from dynid.robot.drives import DRIVE_LAWS
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_from_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
@@ -22,21 +23,11 @@ __all__ = ["from_ros", "to_ros"]
 Array = NDArray[np.float64]
 
 _NODE = "/**"  # any node
-_WORDS = {
-    "Ia": "rotor_inertia",
-    "fv": "viscous_friction",
-    "fvp": "viscous_friction_positive",
-    "fvn": "viscous_friction_negative",
-    "fc": "coulomb_friction",
-    "fcp": "coulomb_friction_positive",
-    "fcn": "coulomb_friction_negative",
-    "fs": "stribeck_friction",
-    "off": "torque_offset",
-    "k": "spring_stiffness",
-}
+_WORDS = {law.symbol: law.key for law in DRIVE_LAWS.values()}
 _SYMBOLS = {word: symbol for symbol, word in _WORDS.items()}
 _UNITS = {False: "N m, rad, s", True: "N, m, s (prismatic)"}
-_REST, _VELOCITY, _SLOPE, _CROSS = "spring_rest", "stribeck_velocity", "_slope", "_cross_only"
+_SLOPE, _CROSS = "_slope", "_cross_only"
+_SETTINGS = {"rest": "spring_rest", "velocity": "stribeck_velocity"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_PLAIN = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # what YAML takes for other things
 
@@ -63,10 +54,8 @@ def to_ros(robot: Robot, label: Label | None = None) -> str:
             word = _WORDS.get(term.symbol, term.symbol)
             rows = shafts.setdefault(term.shaft, [])
             rows.append(f"{_key(word)}: {_float(term.value)}")
-            if term.symbol == "k":
-                rows.append(f"{_REST}: {_float(term.rest)}")
-            if term.velocity:
-                rows.append(f"{_VELOCITY}: {_float(term.velocity)}")
+            setting = "" if term.function is not None else DRIVE_LAWS[term.symbol].setting
+            rows += [f"{_SETTINGS[setting]}: {_float(getattr(term, setting))}"] if setting else []
             if term.slope:
                 rows.append(f"{word}{_SLOPE}: {_float(term.slope)}")
             if term.cross_only:
@@ -95,13 +84,13 @@ def from_ros(data: Any, robot: Robot, path: str) -> tuple[dict[str, float], dict
             if not isinstance(drive, Mapping):
                 raise DamagedFile("expected a table of parameters", where=where)
             for word in drive:
-                if word in (_REST, _VELOCITY) or word.endswith((_SLOPE, _CROSS)):
+                if word in _SETTINGS.values() or word.endswith((_SLOPE, _CROSS)):
                     continue
-                symbol = _SYMBOLS.get(word, word)
+                symbol = str(_SYMBOLS.get(word, word))
                 values[f"{symbol}_{shaft}"] = float(_numbers(drive, word, (), where))
                 row = {"symbol": symbol, kind: shaft, "slope": drive.get(f"{word}{_SLOPE}", 0.0)}
-                row |= {"rest": drive.get(_REST, 0.0) if symbol == "k" else 0.0}
-                row |= {"velocity": drive.get(_VELOCITY, 0.0) if symbol == "fs" else 0.0}
+                setting = DRIVE_LAWS[symbol].setting if symbol in DRIVE_LAWS else ""
+                row |= {name: drive.get(key, 0.0) if setting == name else 0.0 for name, key in _SETTINGS.items()}
                 settings[f"{symbol}_{shaft}"] = row | {"cross_only": drive.get(f"{word}{_CROSS}", False)}
     return values, settings
 

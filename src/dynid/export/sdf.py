@@ -27,7 +27,7 @@ from dynid.export.label import Label, labelled
 from dynid.export.template import Named, Template, match_template
 from dynid.export.xmltext import Element, XmlText, document
 from dynid.files import writing
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import TermKind, file_keys
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint
 from dynid.robot.spatial import inverse_placement
@@ -37,11 +37,7 @@ __all__ = ["write_sdf"]
 Array = NDArray[np.float64]
 Children = Mapping[str, Any]  # tag -> text, or children again
 
-_KEYS = {
-    TermKind.VISCOUS: "damping",
-    TermKind.COULOMB: "friction",
-    TermKind.SPRING: "spring_stiffness",
-}
+_KEYS = file_keys("sdf")
 _TENSOR = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
 _LEAST = 1e-13  # kg and kg m2: a link without an inertial element would weigh a kilogram, one of no mass is refused
 

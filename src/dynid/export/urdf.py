@@ -25,7 +25,7 @@ from dynid.export.label import Label, labelled
 from dynid.export.template import Template, match_template, named_elements
 from dynid.export.xmltext import Element, XmlText, document, open_tag
 from dynid.files import writing
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import file_keys
 from dynid.robot.inertia import move_inertia
 from dynid.robot.model import Robot
 
@@ -33,7 +33,7 @@ __all__ = ["urdf_content", "write_urdf"]
 
 Array = NDArray[np.float64]
 
-_KEYS = {TermKind.VISCOUS: "damping", TermKind.COULOMB: "friction"}
+_KEYS = file_keys("urdf")
 _TENSOR = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
 
 

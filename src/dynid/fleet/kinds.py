@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from dynid.parameters.base import BaseParameters
+from dynid.robot.drives import drive_symbols
 
 __all__ = ["ParameterKind", "kinds_of", "owners_of", "variance_groups"]
 
@@ -35,8 +36,8 @@ class ParameterKind(StrEnum):
 _BODY = {"m": ParameterKind.MASS, "mx": ParameterKind.MOMENT, "my": ParameterKind.MOMENT, "mz": ParameterKind.MOMENT}
 _DRIVE = {
     "Ia": ParameterKind.ROTOR,
-    **dict.fromkeys(("fc", "fcp", "fcn"), ParameterKind.COULOMB),
-    **dict.fromkeys(("fv", "fvp", "fvn"), ParameterKind.VISCOUS),
+    **dict.fromkeys(drive_symbols("coulomb"), ParameterKind.COULOMB),
+    **dict.fromkeys(drive_symbols("viscous"), ParameterKind.VISCOUS),
     "off": ParameterKind.OFFSET,
 }
 

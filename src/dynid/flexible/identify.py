@@ -23,7 +23,7 @@ from dynid.flexible.rows import (
 )
 from dynid.flexible.solve import Solution, consistent_links, solve, stiffness_tests
 from dynid.recording.recording import Recording
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import drive_kinds
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
@@ -195,8 +195,7 @@ def _delayed(found: _Fitted) -> bool:
         viscous = [
             abs(float(x))
             for x, term in zip(solution.x[u.links :], model.motors.drives, strict=False)
-            if term.kind in (TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATIVE)
-            and term.direction[i]
+            if term.kind in drive_kinds("viscous") and term.direction[i]
         ]
         c = u.compliance.start + k
         feigned = (abs(solution.x[c]) + 2 * std[c]) * max(viscous, default=0.0)

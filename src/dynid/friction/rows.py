@@ -34,6 +34,7 @@ from dynid.identification.observing import observe_motions
 from dynid.identification.row_stream import motion_blocks
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
+from dynid.robot.drives import FRICTION_SYMBOLS
 from dynid.robot.model import Robot
 from dynid.signals.filters import decimate
 from dynid.signals.noise_color import independent_share
@@ -55,7 +56,6 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 LoadKind = Literal["rigid", "gravity"]
 
-_STANDARD = ("fv", "fvp", "fvn", "fc", "fcp", "fcn", "fs", "off")
 _OWN = ("fl", "fld", "flb", "fq", "fp", "fvt", "fc_sigmoid", "fv_viscous-exponential")
 _LOAD_TOLERANCE = 1e-4
 _MAX_ITERATIONS = 10
@@ -140,7 +140,7 @@ def is_prismatic(robot: Robot, joint: int) -> bool:
 
 def friction_symbols() -> tuple[str, ...]:
     """Symbols of the drive terms that are joint friction."""
-    return _STANDARD + _OWN
+    return FRICTION_SYMBOLS + _OWN
 
 
 def without_friction(robot: Robot, joint: int) -> Robot:

@@ -18,7 +18,7 @@ from dynid.errors import DataError
 from dynid.identification.observation import Observation, fold
 from dynid.identification.row_stream import Block
 from dynid.parameters.base import BaseParameters
-from dynid.robot.drives import DriveTerm, TermKind
+from dynid.robot.drives import FRICTION_SYMBOLS, DriveTerm, TermKind
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -63,7 +63,7 @@ def rich_robot(robot: Robot, free: Sequence[int]) -> Robot:
     def replaced(term: DriveTerm) -> bool:
         return term.owner in owners and term.kind != TermKind.STRIBECK
 
-    own = {"Ia", "fv", "fvp", "fvn", "fc", "fcp", "fcn", "fs", "off"}
+    own = {"Ia", *FRICTION_SYMBOLS}
     kept = [t for t in robot.drives if t.symbol in own and not t.motor and t.function is None and not replaced(t)]
     coupled = {j for t in robot.drives if t.cross_only for j in np.flatnonzero(t.direction)}
     laws = {name: _COUPLED if robot.tree_coordinates.index(name) in coupled else _RICH for name in names}

@@ -47,6 +47,7 @@ from dynid.identification.estimators.options import KnownMasses
 from dynid.identification.observation import Observation, fold
 from dynid.identification.tempering import independent_shares, scatter
 from dynid.parameters.base import random_states
+from dynid.robot.drives import DRIVE_LAWS, drive_symbols
 from dynid.robot.model import Robot
 
 __all__ = ["BODY_SCALE", "Learned", "ParameterPrior", "inside", "learn", "parameter_prior"]
@@ -64,8 +65,9 @@ _TOOL, _TOOL_SIZE = 0.05, 0.1
 # Scale of a drive term relative to the value with which it would explain the torque of its joint alone: offsets and
 # springs are small, and what differs between directions is smaller; friction may be half of the torque, and rotors of
 # geared joints are as heavy as what they move.
-_DRIVES = {"Ia": 1.0, "fv": 0.5, "fc": 0.5, "fcp": 0.5, "fcn": 0.5, "fs": 0.5, "asymmetry": 0.05}
+_DRIVES = {law.symbol: law.prior for law in DRIVE_LAWS.values() if law.prior is not None} | {"asymmetry": 0.05}
 _OTHER = 0.2
+_VISCOUS = drive_symbols("viscous")
 # Postures at which the inertia of the joints is averaged, the share of the largest that each has at least, and a usual
 # velocity of joints without limits (rad/s or m/s).
 _POSTURES, _SMALL, _USUAL = 50, 0.05, 1.0
@@ -244,7 +246,7 @@ def _largest(observation: Observation, bodies: Prior) -> Array:
             continue
         if parameter.symbol == "Ia":
             out[i] = inertia[parameter.owner] + _SMALL * max(inertia.values())
-        elif parameter.symbol in ("fv", "fvp", "fvn") and of_joint.get(parameter.owner, 0.0) > 0:
+        elif parameter.symbol in _VISCOUS and of_joint.get(parameter.owner, 0.0) > 0:
             limit = robot.limits[parameter.owner].velocity
             out[i] = of_joint[parameter.owner] / (limit / 3.0 if np.isfinite(limit) and limit > 0 else _USUAL)
     return out

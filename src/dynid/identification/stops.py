@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dynid.dynamics.functions import regressor
 from dynid.identification.loads import measured, state
 from dynid.parameters.base import BaseParameters, random_states
+from dynid.robot.drives import drive_symbols
 from dynid.robot.model import Robot
 from dynid.robot.parts import Limits
 from dynid.signals.filters import lowpass
@@ -165,7 +166,7 @@ _ROWS_PER_COLUMN = 10
 _MOST_ROWS = 20_000
 # Unit columns that are dependent to this are not distinguished.
 _RIDGE = 1e-6
-_COULOMB = ("fc", "fcp", "fcn", "fs")
+_COULOMB = drive_symbols("coulomb", "stribeck")
 # A motion reaches a limit if it comes as near as this share of the range between the limits.
 _REACHED = 0.02
 

@@ -6,10 +6,16 @@ from collections.abc import Iterator
 
 from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
 from dynid.mocap.faults import Gap, find_gaps, find_spikes, find_swaps
-from dynid.mocap.plate_checks import plate_findings
+from dynid.mocap.plate_checks import PLATE_CODES, plate_findings
 from dynid.mocap.trial import Trial
 
-__all__ = ["find"]
+__all__ = ["CAPTURE_CODES", "find"]
+
+MARKER_NEVER_SEEN = FindingCode("marker_never_seen", "a marker is missing in all frames", "warning")
+MARKER_MISSING = FindingCode("marker_missing", "a marker is missing in some frames", ("warning", "info"))
+MARKERS_SWAPPED = FindingCode("markers_swapped", "two markers have exchanged their names", "error")
+MARKER_SPIKE = FindingCode("marker_spike", "a marker jumps away and back", "warning")
+CAPTURE_CODES = (MARKER_MISSING, MARKER_NEVER_SEEN, MARKERS_SWAPPED, MARKER_SPIKE, *PLATE_CODES)
 
 _SHOWN = 5
 _MOSTLY = 0.5
@@ -30,10 +36,10 @@ def _gaps(capture: Trial) -> Iterator[Finding]:
         missing = sum(g.frames for g in gaps)
         where = _listed([_frames(g.start, g.stop) for g in gaps])
         if missing == frames:
-            code = FindingCode.MARKER_NEVER_SEEN
+            code = MARKER_NEVER_SEEN
             what, to_do = "the marker is never seen", "leave it out"
         else:
-            code = FindingCode.MARKER_MISSING
+            code = MARKER_MISSING
             what = f"the marker is missing in {where}"
             to_do = "inverse kinematics goes on with the other markers; keep at least three a segment in sight"
         longest = max(g.frames for g in gaps)
@@ -46,7 +52,7 @@ def _gaps(capture: Trial) -> Iterator[Finding]:
 def _swaps(capture: Trial) -> Iterator[Finding]:
     for swap in find_swaps(capture):
         yield Finding(
-            FindingCode.MARKERS_SWAPPED,
+            MARKERS_SWAPPED,
             "error",
             capture.name,
             swap.first,
@@ -62,7 +68,7 @@ def _spikes(capture: Trial) -> Iterator[Finding]:
         by_marker.setdefault(spike.marker, []).append((_frames(spike.start, spike.stop), spike.size))
     for marker, spikes in by_marker.items():
         yield Finding(
-            FindingCode.MARKER_SPIKE,
+            MARKER_SPIKE,
             "warning",
             capture.name,
             marker,

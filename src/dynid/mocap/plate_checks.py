@@ -12,9 +12,24 @@ from dynid.errors import DataError, InvalidValue, MissingData, NotIdentifiable, 
 from dynid.mocap.plate import Plate
 from dynid.mocap.trial import Trial
 
-__all__ = ["compare_clocks", "plate_findings"]
+__all__ = ["PLATE_CODES", "compare_clocks", "plate_findings"]
 
 Array = NDArray[np.float64]
+
+PLATE_SIGN = FindingCode("plate_sign", "the force of a plate points down", "error")
+PLATE_AXES = FindingCode("plate_axes", "the force of a plate is in another frame", "error")
+PLATE_NOT_ZEROED = FindingCode("plate_not_zeroed", "a force plate was not zeroed", "warning")
+PLATE_CENTER_OF_PRESSURE = FindingCode(
+    "plate_center_of_pressure", "the centre of pressure lies outside the plate", ("error", "warning")
+)
+PLATE_HORIZONTAL_FORCE = FindingCode("plate_horizontal_force", "the mean horizontal force is not zero", "warning")
+PLATE_WEIGHT = FindingCode("plate_weight", "the mean vertical force is not the weight of the body", "warning")
+PLATE_DELAY = FindingCode("plate_delay", "the clocks of plates and cameras differ", "warning")
+PLATE_NOT_FINITE = FindingCode("plate_not_finite", "the wrench of a force plate is not finite", "error")
+PLATE_CODES = (
+    *(PLATE_NOT_FINITE, PLATE_NOT_ZEROED, PLATE_SIGN, PLATE_AXES, PLATE_CENTER_OF_PRESSURE, PLATE_HORIZONTAL_FORCE),
+    *(PLATE_WEIGHT, PLATE_DELAY),
+)
 
 _GRAVITY = 9.81
 # Amplifiers drift by a newton or two in a trial; more is an offset.
@@ -40,7 +55,7 @@ def plate_findings(capture: Trial, mass: float | None) -> Iterator[Finding]:
             count = f"{int((~finite).sum())} samples"
             to_do = "leave these samples out or read the file again"
             yield Finding(
-                FindingCode.PLATE_NOT_FINITE,
+                PLATE_NOT_FINITE,
                 "error",
                 capture.name,
                 plate.name,
@@ -68,7 +83,7 @@ def _zero(capture: Trial, plate: Plate) -> Iterator[Finding]:
     off, turn = float(np.linalg.norm(mean[:3])), float(np.linalg.norm(mean[3:]))
     if off > _ZERO_FORCE or turn > _ZERO_MOMENT:
         yield Finding(
-            FindingCode.PLATE_NOT_ZEROED,
+            PLATE_NOT_ZEROED,
             "warning",
             capture.name,
             plate.name,
@@ -89,12 +104,12 @@ def _direction(capture: Trial, plate: Plate) -> Iterator[Finding]:
         return
     axis = "xyz"[int(np.argmax(np.abs(mean)))]
     if angle > 180 - _TILT:
-        code = FindingCode.PLATE_SIGN
+        code = PLATE_SIGN
         what = "the force points down: the channels tell the action on the plate, not the reaction on the body"
         to_do = "read the file with plates='action'"
     else:
         sign = "+" if mean["xyz".index(axis)] > 0 else "-"
-        code = FindingCode.PLATE_AXES
+        code = PLATE_AXES
         what = f"the weight is carried along {sign}{axis}, not upwards: the force is given in another frame"
         to_do = "check the plate's corners, and which axis of the file points up (up=)"
     yield Finding(code, "error", capture.name, plate.name, what, f"{angle:.0f} degrees from vertical", to_do)
@@ -113,7 +128,7 @@ def _pressure(capture: Trial, plate: Plate) -> Iterator[Finding]:
     if outside.mean() > 0.02:
         far = float(np.max(np.abs(local[:, :2]) - half[:2]))
         yield Finding(
-            FindingCode.PLATE_CENTER_OF_PRESSURE,
+            PLATE_CENTER_OF_PRESSURE,
             "error" if outside.mean() > 0.5 else "warning",
             capture.name,
             plate.name,
@@ -138,7 +153,7 @@ def _together(capture: Trial, mass: float | None) -> Iterator[Finding]:
     side = float(np.linalg.norm(mean[:2]))
     if side > max(_SIDE_FORCE * weight, _ZERO_FORCE) and side < abs(mean[2]):
         yield Finding(
-            FindingCode.PLATE_HORIZONTAL_FORCE,
+            PLATE_HORIZONTAL_FORCE,
             "warning",
             capture.name,
             "",
@@ -148,7 +163,7 @@ def _together(capture: Trial, mass: float | None) -> Iterator[Finding]:
         )
     if mass is not None and abs(mean[2] - weight) > max(0.02 * weight, _ZERO_FORCE):
         yield Finding(
-            FindingCode.PLATE_WEIGHT,
+            PLATE_WEIGHT,
             "warning",
             capture.name,
             "",
@@ -168,7 +183,7 @@ def _clock(capture: Trial) -> Iterator[Finding]:
     # The mean of the markers is not the centre of mass; only a shift that explains most of the misfit counts.
     if correlation > _TELLING and abs(lag) > 1.5 / capture.rate and 1 - correlation < _EXPLAINED * (1 - unshifted):
         yield Finding(
-            FindingCode.PLATE_DELAY,
+            PLATE_DELAY,
             "warning",
             capture.name,
             "",

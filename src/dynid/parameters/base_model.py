@@ -28,7 +28,7 @@ from dynid.dynamics import functions
 from dynid.dynamics.batch import as_batch
 from dynid.errors import DataError, DynidError, MissingData, NotIdentifiable, UnknownName
 from dynid.parameters.base import BaseParameters, random_states
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import drive_kinds
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
@@ -48,7 +48,7 @@ _MATRICES: dict[str, Callable[..., Array]] = {
 
 # Parameters with base values of zero leave rounding, about 1e-13 of the terms that cancel; others leave far more.
 _VISIBLE = 1e-9
-_FRICTION = range(TermKind.VISCOUS, TermKind.OFFSET)
+_FRICTION = drive_kinds("viscous", "coulomb", "stribeck")
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.tree import LINEAR_KINDS, compile_robot
 from dynid.errors import NotApplicable
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import LAW_OF_KIND, TermKind
 from dynid.robot.inertia import (
     inertia_from_pseudo,
     inertia_to_pseudo,
@@ -191,6 +191,9 @@ def _orbit(generator: Array, start: Array) -> Array:
         basis = wider
 
 
+Parts = tuple[float, float, float, float]  # of 1, s, |s| and sign(s)
+
+
 class _DriveRows:
     """Drive columns written in independent functions of the motion.
 
@@ -206,10 +209,11 @@ class _DriveRows:
         self._other: dict[tuple[object, ...], Array] = {}
         self._p = p
         for term in robot.drives if used else ():
-            if term.kind == TermKind.STRIBECK:
-                self._put(("stribeck", term.owner, term.velocity, *term.direction), names[term.name], 1.0)
+            parts = LAW_OF_KIND[term.kind].parts
+            if parts is None:
+                self._put((term.symbol, term.owner, term.velocity, *term.direction), names[term.name], 1.0)
             else:
-                self._add(term.kind, term.direction, names[term.name], term.cross_only, term.rest)
+                self._add(term.kind, parts, term.direction, names[term.name], term.cross_only, term.rest)
 
     def rows(self) -> Array:
         return np.array(list(self._other.values())).reshape(-1, self._p)
@@ -217,25 +221,14 @@ class _DriveRows:
     def _put(self, key: tuple[object, ...], column: int, value: float) -> None:
         self._other.setdefault(key, np.zeros(self._p))[column] += value
 
-    def _add(self, kind: TermKind, d: Array, column: int, cross_only: bool, rest: float) -> None:
+    def _add(self, kind: TermKind, parts: Parts, d: Array, column: int, cross_only: bool, rest: float) -> None:
         linear = np.outer(d, d)
         if cross_only and kind in LINEAR_KINDS:
             np.fill_diagonal(linear, 0.0)
         first = d[np.flatnonzero(d)[0]]
         scale = float(np.linalg.norm(d) * np.sign(first))  # shaft velocity = scale * (unit direction . v)
         shaft = tuple(np.round(d / scale, 9))
-        # Each torque as a combination of 1, s, |s| and sign(s).
-        one, linear_part, size, sign = {
-            TermKind.VISCOUS: (0.0, 1.0, 0.0, 0.0),
-            TermKind.VISCOUS_POSITIVE: (0.0, 0.5, 0.5, 0.0),
-            TermKind.VISCOUS_NEGATIVE: (0.0, 0.5, -0.5, 0.0),
-            TermKind.COULOMB: (0.0, 0.0, 0.0, 1.0),
-            TermKind.COULOMB_POSITIVE: (0.5, 0.0, 0.0, 0.5),
-            TermKind.COULOMB_NEGATIVE: (-0.5, 0.0, 0.0, 0.5),
-            TermKind.OFFSET: (1.0, 0.0, 0.0, 0.0),
-            TermKind.SPRING: (-rest, 0.0, 0.0, 0.0),
-            TermKind.INERTIA: (0.0, 0.0, 0.0, 0.0),
-        }[kind]
+        one, linear_part, size, sign = parts if kind != TermKind.SPRING else (-rest, *parts[1:])
         if kind == TermKind.INERTIA:
             self.inertia[:, :, column] += linear
         for i in np.flatnonzero(d):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dynid.plugins import Plugins
+from dynid.base.records import Plugins
 
 if TYPE_CHECKING:
     from dynid.recording.table import Table

@@ -11,13 +11,13 @@ from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, section
 from dynid.report.section_errors import force_word, unit_of, velocity_label
 from dynid.report.section_residuals import fitted_rows
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import drive_kinds
 
 __all__ = ["friction_section"]
 
 Array = NDArray[np.float64]
 
-_KINDS = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET + 1]
+_KINDS = drive_kinds("viscous", "coulomb", "stribeck", "offset")
 _MOST_DOTS = 500
 _LEGEND = (("predicted", "identified"), ("prior", "a priori"), ("measured", "measured, without the rest of the model"))
 

@@ -23,7 +23,7 @@ from dynid.errors import ModelError
 from dynid.reading import parse_toml, read_text
 from dynid.robot.angles import note_on_angles, snap_table_angles
 from dynid.robot.constraints import Constraint, JointEquality, Loop, LoopKind
-from dynid.robot.drives import DriveTerm, Transmission
+from dynid.robot.drives import DRIVE_LAWS, DriveTerm, Transmission
 from dynid.robot.elements import ForceElement, Gas, element_terms
 from dynid.robot.inertia import inertia_from_com, move_inertia
 from dynid.robot.loops import close_loops
@@ -333,9 +333,8 @@ def _with_drives(robot: R, drive_of: list[dict[str, float]], file: _File) -> R:
             raise ModelError(f"joint '{robot.coordinates[i]}' has a rest position but no spring k")
         if "velocity" in drive and "fs" not in drive:
             raise ModelError(f"joint '{robot.coordinates[i]}' has a Stribeck velocity but no Stribeck friction fs")
-        settings = {"k": {"rest": drive.get("rest", 0.0)}, "fs": {"velocity": drive.get("velocity", 0.0)}}
         values = {s: v for s, v in drive.items() if s not in ("rest", "velocity")}
-        terms += [robot.joint_term(i, s, v, **settings.get(s, {})) for s, v in values.items()]
+        terms += [robot.joint_term(i, s, v, **_settings(s, drive)) for s, v in values.items()]
     if file.motor:
         coupling: Any = np.eye(robot.n) if file.coupling is None else file.coupling
         motors, ratios = tuple(m.name for m in file.motor), np.array([m.ratio for m in file.motor])
@@ -345,6 +344,12 @@ def _with_drives(robot: R, drive_of: list[dict[str, float]], file: _File) -> R:
     elif file.coupling is not None:
         raise ModelError("a coupling matrix needs motors: add one [[motor]] table per column", code="missing_argument")
     return robot.with_terms(*terms)
+
+
+def _settings(symbol: str, drive: Mapping[str, float]) -> dict[str, float]:
+    """What a term has beside its value."""
+    setting = DRIVE_LAWS[symbol].setting if symbol in DRIVE_LAWS else ""
+    return {setting: drive.get(setting, 0.0)} if setting else {}
 
 
 def _validated(data: Mapping[str, Any], what: str) -> _File:

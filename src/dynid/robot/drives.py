@@ -8,9 +8,10 @@ terms share this form, so differentials and coupled wrists are not special cases
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import ModelError, did_you_mean, named
 from dynid.robot.parts import checked, frozen
 
-__all__ = ["FRICTION_TERMS", "DriveTerm", "FileDrives", "TermKind", "Transmission", "parse_friction"]
+__all__ = [
+    *("DRIVE_LAWS", "FRICTION_SYMBOLS", "FRICTION_TERMS", "LAW_OF_KIND", "DriveLaw", "DriveTerm", "FileDrives"),
+    *("ShaftEffort", "TermKind", "Transmission", "drive_kinds", "drive_symbols", "file_keys", "parse_friction"),
+]
 
 Array = NDArray[np.float64]
 
@@ -39,33 +43,200 @@ class TermKind(IntEnum):
     CUSTOM = 10  # a user-defined column
 
 
-# Terms that dissipate or store energy and never supply it; offsets and springs may have either sign.
-_NOT_NEGATIVE = frozenset(TermKind) - {TermKind.OFFSET, TermKind.SPRING, TermKind.CUSTOM}
+class ShaftEffort(Protocol):
+    """What the effort of a drive term is made of: numbers, symbols or tensors of the motion of its shaft.
 
-# Kind and unit of each symbol, the unit for a shaft that rotates and for one that translates.
-_SYMBOLS = {
-    "Ia": (TermKind.INERTIA, "kg m2", "kg"),
-    "fv": (TermKind.VISCOUS, "N m s/rad", "N s/m"),
-    "fvp": (TermKind.VISCOUS_POSITIVE, "N m s/rad", "N s/m"),
-    "fvn": (TermKind.VISCOUS_NEGATIVE, "N m s/rad", "N s/m"),
-    "fc": (TermKind.COULOMB, "N m", "N"),
-    "fcp": (TermKind.COULOMB_POSITIVE, "N m", "N"),
-    "fcn": (TermKind.COULOMB_NEGATIVE, "N m", "N"),
-    "fs": (TermKind.STRIBECK, "N m", "N"),
-    "off": (TermKind.OFFSET, "N m", "N"),
-    "k": (TermKind.SPRING, "N m/rad", "N/m"),
-}
+    `s` is the motion: its position less its rest, its velocity or its acceleration. `one` is 1 in its shape.
+    """
+
+    @property
+    def s(self) -> Any:
+        """The motion."""
+
+    @property
+    def one(self) -> Any:
+        """1."""
+
+    def positive(self) -> Any:
+        """The motion where it is positive, else 0."""
+
+    def negative(self) -> Any:
+        """The motion where it is negative, else 0."""
+
+    def step(self, low: float, high: float) -> Any:
+        """A step from `low` to `high` at zero, as smooth as the slope of the term says."""
+
+    def fading(self) -> Any:
+        """exp(-(motion / velocity of the term)^2)."""
+
+
+Family = Literal["inertia", "viscous", "coulomb", "stribeck", "offset", "spring"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveLaw:
+    """A kind of drive parameter: all that a program needs to know of it but the kernels that compute its torque.
+
+    Attributes
+    ----------
+    symbol : str
+        Symbol of the parameter.
+    kind : TermKind
+        Its code in the kernels.
+    torque : str
+        Torque per unit of the parameter, for a table; s is the velocity of the shaft.
+    words : str
+        Its name in words.
+    key : str
+        Its name in parameter files of ROS.
+    units : tuple of str
+        Its unit on a shaft that rotates, and on one that translates.
+    family : str
+        What it is a part of.
+    effort : callable
+        Function (ShaftEffort) that returns the effort of a unit parameter. Compiled kernels have their own.
+    text : str
+        The same as Python text over an array s: {side}, {positive} and {negative} are steps, {name}_velocity and
+        {name}_rest the constants of the term.
+    motion : {"q", "v", "a"}
+        The motion of the shaft that it depends on.
+    linear : bool
+        Whether it is linear in the motion.
+    signed : bool
+        Whether it may be negative: it need not dissipate or store energy.
+    option : str
+        Word of a friction model that has it; "" where none has.
+    setting : {"", "rest", "velocity"}
+        What a term has beside its value.
+    parts : tuple of float, optional
+        Its torque as a combination of 1, s, |s| and sign(s); None where it is none.
+    prior : float, optional
+        Scale of its prior, over the value with which it would explain the torque of its joint alone.
+    files : mapping of str to str
+        Name of the joint's value in model files that can express it.
+    """
+
+    symbol: str
+    kind: TermKind
+    torque: str
+    words: str
+    key: str
+    units: tuple[str, str]
+    family: Family
+    effort: Callable[[ShaftEffort], Any]
+    text: str
+    motion: Literal["q", "v", "a"] = "v"
+    linear: bool = False
+    signed: bool = False
+    option: str = ""
+    setting: Literal["", "rest", "velocity"] = ""
+    parts: tuple[float, float, float, float] | None = None
+    prior: float | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+_TORQUE, _DAMPING = ("N m", "N"), ("N m s/rad", "N s/m")
+# All laws by their symbols, in the order of the terms of a shaft in the parameter vector.
+DRIVE_LAWS: Mapping[str, DriveLaw] = {
+    law.symbol: law
+    for law in (
+        DriveLaw(
+            symbol="Ia", kind=TermKind.INERTIA, torque="acceleration",
+            words="rotor inertia", key="rotor_inertia", units=("kg m2", "kg"),
+            family="inertia", effort=lambda x: x.s, text="s", motion="a", linear=True, parts=(0.0, 0.0, 0.0, 0.0),
+            prior=1.0, files={"mjcf": "armature"},
+        ),
+        DriveLaw(
+            symbol="fv", kind=TermKind.VISCOUS, torque="velocity",
+            words="viscous friction", key="viscous_friction", units=_DAMPING,
+            family="viscous", effort=lambda x: x.s, text="s", linear=True, option="viscous",
+            parts=(0.0, 1.0, 0.0, 0.0), prior=0.5,
+            files={"mjcf": "damping", "sdf": "damping", "urdf": "damping"},
+        ),
+        DriveLaw(
+            symbol="fvp", kind=TermKind.VISCOUS_POSITIVE, torque="velocity where it is positive, else 0",
+            words="viscous friction at positive velocity",
+            key="viscous_friction_positive", units=_DAMPING, family="viscous", effort=lambda x: x.positive(),
+            text="0.5 * (s + np.abs(s))", option="viscous-asymmetric", parts=(0.0, 0.5, 0.5, 0.0),
+        ),
+        DriveLaw(
+            symbol="fvn", kind=TermKind.VISCOUS_NEGATIVE, torque="velocity where it is negative, else 0",
+            words="viscous friction at negative velocity",
+            key="viscous_friction_negative", units=_DAMPING, family="viscous", effort=lambda x: x.negative(),
+            text="0.5 * (s - np.abs(s))", option="viscous-asymmetric", parts=(0.0, 0.5, -0.5, 0.0),
+        ),
+        DriveLaw(
+            symbol="fc", kind=TermKind.COULOMB, torque="sign of the velocity",
+            words="Coulomb friction", key="coulomb_friction", units=_TORQUE,
+            family="coulomb", effort=lambda x: x.step(-1.0, 1.0), text="{side}", option="coulomb",
+            parts=(0.0, 0.0, 0.0, 1.0), prior=0.5,
+            files={"mjcf": "frictionloss", "sdf": "friction", "urdf": "friction"},
+        ),
+        DriveLaw(
+            symbol="fcp", kind=TermKind.COULOMB_POSITIVE, torque="1 where the velocity is positive, else 0",
+            words="Coulomb friction at positive velocity",
+            key="coulomb_friction_positive", units=_TORQUE, family="coulomb", effort=lambda x: x.step(0.0, 1.0),
+            text="{positive}", option="coulomb-asymmetric", parts=(0.5, 0.0, 0.0, 0.5), prior=0.5,
+        ),
+        DriveLaw(
+            symbol="fcn", kind=TermKind.COULOMB_NEGATIVE, torque="-1 where the velocity is negative, else 0",
+            words="Coulomb friction at negative velocity",
+            key="coulomb_friction_negative", units=_TORQUE, family="coulomb", effort=lambda x: x.step(-1.0, 0.0),
+            text="{negative}", option="coulomb-asymmetric", parts=(-0.5, 0.0, 0.0, 0.5), prior=0.5,
+        ),
+        DriveLaw(
+            symbol="fs", kind=TermKind.STRIBECK, torque="sign of the velocity, times exp(-(s / `velocity`)²)",
+            words="Stribeck friction", key="stribeck_friction", units=_TORQUE,
+            family="stribeck", effort=lambda x: x.step(-1.0, 1.0) * x.fading(),
+            text='{side} * np.exp(-((s / _constant("{name}_velocity", q)) ** 2))', setting="velocity", prior=0.5,
+        ),
+        DriveLaw(
+            symbol="off", kind=TermKind.OFFSET, torque="1",
+            words="offset", key="torque_offset", units=_TORQUE, family="offset",
+            effort=lambda x: x.one, text="np.ones_like(s)", signed=True, option="offset", parts=(1.0, 0.0, 0.0, 0.0),
+        ),
+        DriveLaw(
+            symbol="k", kind=TermKind.SPRING, torque="position - `rest`",
+            words="spring", key="spring_stiffness", units=("N m/rad", "N/m"),
+            family="spring", effort=lambda x: x.s, text='s - _constant("{name}_rest", q)', motion="q", linear=True,
+            signed=True, setting="rest", parts=(0.0, 0.0, 0.0, 0.0),
+            files={"mjcf": "stiffness", "sdf": "spring_stiffness"},
+        ),
+    )
+}  # fmt: skip
+# The same by the code of the kernels.
+LAW_OF_KIND = {law.kind: law for law in DRIVE_LAWS.values()}
 # Units of a shaft that translates, and the same for one that rotates.
-ROTATING_UNITS = {translating: rotating for _, rotating, translating in _SYMBOLS.values()}
-DRIVE_SYMBOLS = tuple(_SYMBOLS)
+ROTATING_UNITS = {translating: rotating for rotating, translating in (law.units for law in DRIVE_LAWS.values())}
+DRIVE_SYMBOLS = tuple(DRIVE_LAWS)
 
-FRICTION_TERMS = {
-    "viscous": ("fv",),
-    "viscous-asymmetric": ("fvp", "fvn"),
-    "coulomb": ("fc",),
-    "coulomb-asymmetric": ("fcp", "fcn"),
-    "offset": ("off",),
+# Words of friction models, with the symbols that each stands for.
+FRICTION_TERMS: dict[str, tuple[str, ...]] = {
+    word: tuple(law.symbol for law in DRIVE_LAWS.values() if law.option == word)
+    for word in dict.fromkeys(law.option for law in DRIVE_LAWS.values() if law.option)
 }
+
+
+def drive_kinds(*families: Family) -> frozenset[TermKind]:
+    """Codes of all laws of some families."""
+    return frozenset(law.kind for law in DRIVE_LAWS.values() if law.family in families)
+
+
+def drive_symbols(*families: Family) -> tuple[str, ...]:
+    """Symbols of all laws of some families."""
+    return tuple(law.symbol for law in DRIVE_LAWS.values() if law.family in families)
+
+
+_COULOMB, _DRY = drive_kinds("coulomb"), drive_kinds("coulomb", "stribeck")
+
+
+def file_keys(model: str) -> dict[TermKind, str]:
+    """Names of the values of a joint in a kind of model file, by the code of the law."""
+    return {law.kind: law.files[model] for law in DRIVE_LAWS.values() if model in law.files}
+
+
+# Friction, which a friction model replaces.
+FRICTION_SYMBOLS = drive_symbols("viscous", "coulomb", "stribeck", "offset")
 
 # Symmetric parameters and the asymmetric pairs that replace them when the friction model is changed.
 _STAND_INS = {"fv": ("fvp", "fvn"), "fc": ("fcp", "fcn")}
@@ -142,16 +313,15 @@ class DriveTerm:
         except (TypeError, ValueError):
             d = frozen(np.nan)
         object.__setattr__(self, "direction", d)
-        if self.function is None and self.symbol not in _SYMBOLS:
+        if self.function is None and self.symbol not in DRIVE_LAWS:
             raise ModelError(
                 f"drive term '{self.symbol}' of {self.shaft} is unknown: use one of "
-                f"{', '.join(_SYMBOLS)}, or give it a function",
+                f"{', '.join(DRIVE_LAWS)}, or give it a function",
                 "symbol",
                 code="unknown_name",
             )
         if self.function is None:
-            _, rotating, translating = _SYMBOLS[self.symbol]
-            object.__setattr__(self, "unit", translating if self.linear else rotating)
+            object.__setattr__(self, "unit", DRIVE_LAWS[self.symbol].units[self.linear])
         for what in ("value", "rest", "slope", "velocity"):
             number = checked(getattr(self, what), (), f"drive term '{self.name}': {what}")
             object.__setattr__(self, what, float(number))
@@ -176,18 +346,19 @@ class DriveTerm:
     @property
     def kind(self) -> TermKind:
         """The function of the shaft motion that the parameter multiplies."""
-        return TermKind.CUSTOM if self.function is not None else _SYMBOLS[self.symbol][0]
+        return TermKind.CUSTOM if self.function is not None else DRIVE_LAWS[self.symbol].kind
 
     @property
     def dissipates(self) -> bool:
         """Whether the coefficient of this term alone is not negative, since it dissipates or stores energy."""
         own = getattr(self.function, "dissipates", False)
-        return bool(own) or (self.kind in _NOT_NEGATIVE and not self.cross_only)
+        signed = self.function is not None or DRIVE_LAWS[self.symbol].signed
+        return bool(own) or not (signed or self.cross_only)
 
     @property
     def is_coulomb(self) -> bool:
         """Whether this is a Coulomb friction term, symmetric or of one direction."""
-        return self.kind in (TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE)
+        return self.kind in _COULOMB
 
     @cached_property
     def jumps(self) -> bool:
@@ -196,7 +367,7 @@ class DriveTerm:
         Coulomb and Stribeck terms do, and custom terms with such a column. Only these can have a slope.
         """
         if self.function is None:
-            return self.is_coulomb or self.kind == TermKind.STRIBECK
+            return self.kind in _DRY
         q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, 8, len(self.direction)))
         up, down = self._sides(q, v, a)
         return bool(np.abs(up - down).max() > 1e-9 * (1 + np.abs(up).max()))
@@ -240,7 +411,7 @@ class DriveTerm:
 
     def sort_key(self) -> tuple[int, bool, int]:
         """Order of the terms in the parameter vector: by joint, joint side first, then by symbol."""
-        rank = DRIVE_SYMBOLS.index(self.symbol) if self.symbol in _SYMBOLS else len(_SYMBOLS)
+        rank = DRIVE_SYMBOLS.index(self.symbol) if self.symbol in DRIVE_LAWS else len(DRIVE_LAWS)
         return (self.owner, self.motor, rank)
 
 

@@ -14,13 +14,13 @@ from dynid.errors import ModelError, did_you_mean
 from dynid.limits import file_limits
 from dynid.patterns import matching_expression
 from dynid.reading import parse_toml, read_regular
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import DRIVE_LAWS, drive_kinds
 from dynid.robot.model import Robot
 
 __all__ = ["KnownDrive", "KnownValue", "known_drives", "load_drive", "with_known_drives"]
 
 # What a file of the library may say of a drive, with its unit on a shaft that rotates and on one that translates.
-_DRIVE = {"Ia": ("kg m2", "kg"), "fv": ("N m s/rad", "N s/m"), "fc": ("N m", "N")}
+_DRIVE = {symbol: DRIVE_LAWS[symbol].units for symbol in ("Ia", "fv", "fc")}
 _MOTOR = {
     "torque_constant": ("N m/A", "N/A"),
     "resistance": ("Ohm", "Ohm"),
@@ -32,9 +32,9 @@ _LARGEST = 1e300
 _TEXTS = ("name", "description", "source", "study")
 # Terms of a joint that a value of the library replaces.
 _REPLACED = {
-    "Ia": {TermKind.INERTIA},
-    "fv": {TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATIVE},
-    "fc": {TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE, TermKind.STRIBECK},
+    "Ia": drive_kinds("inertia"),
+    "fv": drive_kinds("viscous"),
+    "fc": drive_kinds("coulomb", "stribeck"),
 }
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import DataError, ModelError, named
 from dynid.patterns import matching_names
 from dynid.robot.constraints import Constraint
-from dynid.robot.drives import ROTATING_UNITS, DriveTerm, Transmission, carried_value, joint_symbols
+from dynid.robot.drives import FRICTION_SYMBOLS, ROTATING_UNITS, DriveTerm, Transmission, carried_value, joint_symbols
 from dynid.robot.inertia import INERTIAL_SYMBOLS, move_inertia
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Parameter, check_names, checked, frozen, read_limits
 
@@ -356,8 +356,7 @@ class Mechanism:
         ModelError
             For unknown joints or friction terms.
         """
-        friction_symbols = {"fv", "fvp", "fvn", "fc", "fcp", "fcn", "fs", "off"}
-        replaced = (friction_symbols if friction is not None else set()) | (
+        replaced = (set(FRICTION_SYMBOLS) if friction is not None else set()) | (
             {"Ia"} if rotor_inertia is not None else set()
         )
         if isinstance(friction, str):

@@ -12,7 +12,7 @@ from dynid.dynamics.batch import as_parameters
 from dynid.dynamics.functions import mass_matrix
 from dynid.dynamics.tree import compile_robot
 from dynid.errors import NotApplicable
-from dynid.robot.drives import BARELY, DriveTerm, TermKind
+from dynid.robot.drives import BARELY, DriveTerm, drive_kinds
 from dynid.robot.model import Robot
 
 __all__ = ["bolted", "damping", "friction_rate", "plant_arrays"]
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 _NODES = 16385
 _POSES = 16
 _FASTEST = 1e3  # rad/s or m/s; a velocity table is constant beyond
-_VISCOUS = (TermKind.VISCOUS, TermKind.VISCOUS_POSITIVE, TermKind.VISCOUS_NEGATIVE)
+_VISCOUS = drive_kinds("viscous")
 
 
 def plant_arrays(

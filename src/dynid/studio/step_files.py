@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.export.endings import SIMULATOR_ENDINGS
+from dynid.export.simulators.registry import simulator_targets
 
 __all__ = [
     "ACTUATORS",
@@ -17,7 +17,7 @@ __all__ = [
 
 # Law, values and errors; what the command printed; ranges of draws; simulator -> its file.
 ACTUATORS, ACTUATORS_FOUND, ACTUATOR_RANGES = "actuators.toml", "actuators.found.json", "actuators_ranges.json"
-SIMULATOR_FILES = {name: f"actuators_{name}{ending}" for name, ending in SIMULATOR_ENDINGS.items()}
+SIMULATOR_FILES = {name: f"actuators_{name}{target.ending}" for name, target in simulator_targets().items()}
 # The table of all estimates, the page, and what the command printed.
 FLEET_TABLE, FLEET_PAGE, FLEET_FOUND = "fleet.csv", "fleet.html", "fleet.found.json"
 STEP_FILES = (

@@ -5,22 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dynid.assessment.finding import FindingCode
+from dynid.assessment.data.battery import finding_codes
 from dynid.studio.traces_source import LoggedRun
 
 __all__ = ["marks_of", "whole_run_findings"]
-
-# Signal that a finding with rows is about; one that is not listed is about the time of all signals.
-_SIGNAL = {
-    FindingCode.ANGLE_WRAPPED: "q",
-    FindingCode.POSITION_LIMIT: "q",
-    FindingCode.MECHANICAL_STOP: "q",
-    FindingCode.VELOCITY_LIMIT: "v",
-    FindingCode.TORQUE_LIMIT: "torque",
-    FindingCode.TORQUE_ZERO: "torque",
-    FindingCode.TORQUE_SATURATED: "torque",
-    FindingCode.TORQUE_SPIKES: "torque",
-}
 
 
 def marks_of(logged: LoggedRun, findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -39,18 +27,19 @@ def marks_of(logged: LoggedRun, findings: Iterable[Mapping[str, Any]]) -> list[d
         `label`, `severity`, `signal` ("" for all), `joint` (its number, -1 for all) and `intervals` in s.
     """
     times = logged.traces["q"].t
-    out = []
+    out, codes = [], finding_codes()
     for found in findings:
         if not found["rows"] or found["run"] != logged.run.name:
             continue
-        code = FindingCode(found["code"])
-        signal = _SIGNAL.get(code, "")
-        if code is FindingCode.VELOCITY_LIMIT and "v" not in logged.traces:
+        code = codes[found["code"]]
+        # What is about the whole robot is marked in all signals.
+        signal = code.signal if found["joint"] else ""
+        if signal == "v" and "v" not in logged.traces:
             signal = "q"  # the velocity was differentiated from it
         of = f" of {found['joint']}" if found["joint"] else ""
         intervals = [(float(times[a]), float(times[b - 1])) for a, b in found["rows"]]
         joint = logged.joints.index(found["joint"]) if found["joint"] else -1
-        label = f"{found['severity']}: {code.value.replace('_', ' ')}{of}"
+        label = f"{found['severity']}: {code.replace('_', ' ')}{of}"
         severity = found["severity"]
         out.append({"label": label, "severity": severity, "signal": signal, "joint": joint, "intervals": intervals})
     return out

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import scipy
 
-from dynid.assessment.causes.cause import CauseCode
 from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
-from dynid.assessment.causes.contacts import find_contacts
+from dynid.assessment.causes.kinds.contacts import find_contacts
 from dynid.identification.observing import observe
 from tests.assessment.causes.test_causes import SIGNALS, causes, only
 from tests.support.synthetic import arm, record
@@ -28,7 +27,7 @@ def bump(at: float, width: float, size: float) -> Array:
 def test_bumps_are_named_with_their_times() -> None:
     push = bump(3.2, 0.15, 6.0) + bump(7.9, 0.1, -4.0)
     cause = causes(lambda q, v, torque, run: (q, torque + (run == 0) * only(1, push))).causes[0]
-    assert (cause.code, cause.joints, cause.unit) == (CauseCode.CONTACT, ("joint2",), "N m")
+    assert (cause.code, cause.joints, cause.unit) == ("contact", ("joint2",), "N m")
     assert cause.size == pytest.approx(6.0, rel=0.25)
     times = [float(x) for x in cause.words.split("t = ")[1].split(" s,")[0].split(",")]
     assert times == pytest.approx([3.2, 7.9], abs=0.5) and "run" not in cause.words
@@ -45,7 +44,7 @@ def test_other_causes_are_found_beside_a_bump(size: float) -> None:
     """Without its rows the ripple has its size."""
     push = bump(3.2, 0.15, size)
     found = causes(lambda q, v, t, run: (q, t + (run == 0) * only(0, push) + only(1, 0.5 * np.sin(17 * q[:, 1]))))
-    assert [c.code for c in found.causes] == [CauseCode.CONTACT, CauseCode.RIPPLE]
+    assert [c.code for c in found.causes] == ["contact", "ripple"]
     assert found.causes[1].size == pytest.approx(0.5, rel=0.1)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 import dynid
 from dynid.assessment import Finding
-from dynid.assessment.finding import FindingCode
 from dynid.cli.demo import synthetic_recording
 
 
@@ -24,7 +23,7 @@ def recording(robot: dynid.Robot) -> dynid.Recording:
 
 
 def spikes(robot: dynid.Robot, recording: dynid.Recording) -> list[Finding]:
-    return [f for f in dynid.check(robot, recording) if f.code == FindingCode.TORQUE_SPIKES]
+    return [f for f in dynid.check(robot, recording) if f.code == "torque_spikes"]
 
 
 def with_torque(recording: dynid.Recording, torque: np.ndarray) -> dynid.Recording:

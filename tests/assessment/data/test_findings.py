@@ -10,15 +10,16 @@ import pytest
 
 import dynid
 from dynid.assessment import Finding
+from dynid.assessment.data.channels import STANDSTILL
 from dynid.assessment.data.context import stretches
-from dynid.assessment.finding import FindingCode
+from dynid.assessment.data.torque import TORQUE_SIGN
 from dynid.cli.demo import synthetic_recording
 from dynid.recording.recording import Recording
 from dynid.report.findings import findings_data, print_findings
 
 FINDINGS = (
     Finding(
-        FindingCode.TORQUE_SIGN,
+        TORQUE_SIGN,
         "error",
         "run1",
         "joint2",
@@ -26,7 +27,15 @@ FINDINGS = (
         "-1 times the model",
         "Turn it.",
     ),
-    Finding(FindingCode.STANDSTILL, "info", "run2", "", "The [arm] stands still.", "30 percent of the time", "Cut it."),
+    Finding(
+        STANDSTILL,
+        "info",
+        "run2",
+        "",
+        "The [arm] stands still.",
+        "30 percent of the time",
+        "Cut it.",
+    ),
 )
 
 
@@ -67,8 +76,8 @@ def test_findings_name_the_rows_that_they_apply_to() -> None:
     kept = np.r_[0:5000, 5300 : len(run)]
     lost = replace(damaged, **{s: getattr(damaged, s)[kept] for s in ("t", "q", "torque")})
     found = {f.code: f for f in dynid.check(robot, Recording(clean.joints, (lost,)))}
-    assert found[FindingCode.TORQUE_SPIKES].rows == tuple((int(k), int(k) + 1) for k in spikes)
-    assert found[FindingCode.SAMPLES_MISSING].rows == ((4999, 5001),)
+    assert found["torque_spikes"].rows == tuple((int(k), int(k) + 1) for k in spikes)
+    assert found["samples_missing"].rows == ((4999, 5001),)
 
 
 def test_the_stretch_of_a_standstill_is_found() -> None:
@@ -79,7 +88,7 @@ def test_the_stretch_of_a_standstill_is_found() -> None:
     q[3000:7000] = q[3000]
     q[7000:] += q[3000] - run.q[7000]
     still = Recording(clean.joints, (replace(run, q=q, v=None),))
-    (finding,) = [f for f in dynid.check(robot, still) if f.code is FindingCode.STANDSTILL]
+    (finding,) = [f for f in dynid.check(robot, still) if f.code == "standstill"]
     longest = max(finding.rows, key=lambda x: x[1] - x[0])
     assert abs(longest[0] - 3000) < 300 and abs(longest[1] - 7000) < 300
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dynid.assessment.finding import Finding, FindingCode
+from dynid.assessment.data.torque import TORQUE_GAIN, TORQUE_SIGN
+from dynid.assessment.finding import Finding
 from dynid.assessment.verdict.data_checks import check_data
 
-SIGN = Finding(FindingCode.TORQUE_SIGN, "error", "run", "wrist", "The sign is wrong.", "-1 times", "Reverse it.")
-GAIN = Finding(FindingCode.TORQUE_GAIN, "warning", "run", "elbow", "The gain is wrong.", "3 times", "Give it.")
+SIGN = Finding(TORQUE_SIGN, "error", "run", "wrist", "The sign is wrong.", "-1 times", "Reverse it.")
+GAIN = Finding(TORQUE_GAIN, "warning", "run", "elbow", "The gain is wrong.", "3 times", "Give it.")
 
 
 def test_a_wrong_sign_is_not_told_twice() -> None:

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 import dynid
-from dynid import ModelError, Robot
-from dynid.errors import InvalidValue, NotApplicable, UnknownName
+from dynid import DataError, ModelError, Robot
+from dynid.errors import InvalidValue, UnknownName
 from dynid.export import ActuatorProperty, Lost, actuator_text, list_simulators, write_actuators
-from dynid.export.simulators.write import SIMULATORS
+from dynid.export.simulators.registry import simulator_names, simulator_target
 from dynid.robot import ActuatorLaw
 from tests.support.errors import expect_error
 
@@ -102,7 +102,7 @@ def test_mujoco_template_keeps_its_text(tmp_path: Path) -> None:
     softer = robot.with_parameters(robot.parameters * np.where([p.symbol == "fv" for p in robot.layout], 0.5, 1.0))
     write_actuators(softer, law, tmp_path / "new.xml", "mujoco", template=path)
     assert mujoco.MjModel.from_xml_path(str(file.path)).joint("elbow").damping[0] == 4.5
-    with expect_error(NotApplicable, "template"):
+    with pytest.raises(DataError, match="a template is for gazebo, mujoco, ros2_control, not for drake"):
         actuator_text(robot, law, "drake", template=path)
 
 
@@ -185,7 +185,7 @@ def test_every_quantity_is_kept_or_lost(simulator: str) -> None:
         rate=1000.0,
     )
     text, lost = actuator_text(robot, law, simulator)
-    places = SIMULATORS[simulator].places
+    places = simulator_target(simulator).places
     codes = {x.code.name for x in lost}
     for quantity in ActuatorProperty:
         assert (quantity in places) or quantity.name in codes
@@ -194,7 +194,8 @@ def test_every_quantity_is_kept_or_lost(simulator: str) -> None:
 
 
 def test_every_simulator_is_listed_with_the_ending_of_its_file() -> None:
-    assert list(list_simulators()) == list(SIMULATORS)
+    """Its name without loading it is that of its record."""
+    assert tuple(list_simulators()) == simulator_names()
     assert {".xml", ".py", ".urdf", ".yaml"} == set(list_simulators().values())
 
 

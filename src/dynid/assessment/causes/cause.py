@@ -4,119 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from dynid.assessment.causes.cause_code import UNKNOWN, CauseCode
 from dynid.hypothesis import probability
 from dynid.markup import HtmlFrame
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Cause", "CauseCode", "Causes", "Trial"]
-
-
-class CauseCode(StrEnum):
-    """Stable code of a cause; descriptions may be reworded, codes are not."""
-
-    TILT = "tilt"
-    TORQUE_GAIN = "torque_gain"
-    TORQUE_ASYMMETRIC = "torque_asymmetric"
-    TORQUE_NONLINEAR = "torque_nonlinear"
-    CROSSTALK = "crosstalk"
-    CLOCK_RATE = "clock_rate"
-    GRAVITY_COMPENSATED = "gravity_compensated"
-    GRAVITY_REVERSED = "gravity_reversed"
-    GRAVITY_MISSING = "gravity_missing"
-    ENCODER_OFFSET = "encoder_offset"
-    PLACEMENT = "placement"
-    POSITIONS_SWAPPED = "positions_swapped"
-    TORQUES_SWAPPED = "torques_swapped"
-    JOINTS_SWAPPED = "joints_swapped"
-    POSITION_GAIN = "position_gain"
-    DELAY = "delay"
-    JOINT_DELAY = "joint_delay"
-    LOW_PASS = "low_pass"
-    CONTACT = "contact"
-    ELASTICITY = "elasticity"
-    SWINGING_BASE = "swinging_base"
-    BACKLASH = "backlash"
-    RIPPLE = "ripple"
-    DRIFT = "drift"
-    PAYLOAD = "payload"
-    SATURATION = "saturation"
-    LOAD_FRICTION = "load_friction"
-    FRICTION = "friction"
-    HYSTERESIS = "hysteresis"
-    STRIBECK = "stribeck"
-    PRESLIDING = "presliding"
-    OFFSET = "offset"
-    SPRING = "spring"
-    GRAVITY = "gravity"
-    ROTOR_INERTIA = "rotor_inertia"
-    COUPLING = "coupling"
-    UNKNOWN = "unknown"
-
-
-ADVICE = {
-    CauseCode.TILT: "measure how the base is mounted, give the gravity vector to the robot, identify again",
-    CauseCode.TORQUE_GAIN: "check gear ratio and torque constant of the joint, or calibrate them (dynid gains)",
-    CauseCode.TORQUE_ASYMMETRIC: (
-        "check the drive or sensor of the joint in both directions: its gain must not depend on the sign of the torque"
-    ),
-    CauseCode.TORQUE_NONLINEAR: (
-        "calibrate the sensor or the torque constant over its whole range (motors give less torque per ampere near "
-        "their peak), or leave out large torques"
-    ),
-    CauseCode.CROSSTALK: "measure how much the sensor shows of the other joint's torque, and take it out of the log",
-    CauseCode.CLOCK_RATE: "compare the time stamps with a clock, and scale them when loading",
-    CauseCode.GRAVITY_COMPENSATED: (
-        "log the torque that the drive delivers, or add the gravity torques of the controller to the log; check the "
-        "direction of gravity in the robot"
-    ),
-    CauseCode.GRAVITY_REVERSED: "check the direction of gravity in the robot, and the signs of positions and torques",
-    CauseCode.GRAVITY_MISSING: "give the gravity vector to the robot",
-    CauseCode.ENCODER_OFFSET: "correct the zero position of the joint (dynid calibrate), identify again",
-    CauseCode.PLACEMENT: "check the length of the link before this joint in the robot description",
-    CauseCode.POSITIONS_SWAPPED: "exchange the position columns of the two joints",
-    CauseCode.TORQUES_SWAPPED: "exchange the torque columns of the two joints",
-    CauseCode.JOINTS_SWAPPED: "exchange the columns of the two joints, or their order in the robot description",
-    CauseCode.DELAY: "give this delay to the signal settings (delay), identify again",
-    CauseCode.POSITION_GAIN: "check the counts per revolution and the gear ratio of the encoder of this joint",
-    CauseCode.JOINT_DELAY: "move the torques of this joint by that time before loading; all others are on time",
-    CauseCode.LOW_PASS: "record torques before the filter, or pass the positions through the same filter",
-    CauseCode.ELASTICITY: "measure positions on the link side, excite more slowly, or model the elastic joint",
-    CauseCode.SWINGING_BASE: "bolt the base, or what it stands on, to stiff ground, or excite more slowly",
-    CauseCode.BACKLASH: "measure positions on the link side, or preload the joint",
-    CauseCode.RIPPLE: "add the ripple to the model",
-    CauseCode.DRIFT: "warm the robot up before recording, or identify friction at its working temperature",
-    CauseCode.PAYLOAD: "identify and validate with the same payload, or give the payload to the robot",
-    CauseCode.SATURATION: "slow the motion down, and leave out samples at the limit of the drive",
-    CauseCode.LOAD_FRICTION: "add friction that grows with the load to the model",
-    CauseCode.FRICTION: "add this friction to the model",
-    CauseCode.HYSTERESIS: (
-        "look for a cable, hose or seal that bends before it slides; torques after reversals of this joint are wrong "
-        "by that much"
-    ),
-    CauseCode.STRIBECK: (
-        "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity) and do not rely "
-        "on torques near standstill"
-    ),
-    CauseCode.PRESLIDING: (
-        "make sure that the positions are measured and not commanded, leave out rows near reversals (min_velocity), "
-        "and do not rely on torques of small or slow motion; a delay would make it worse"
-    ),
-    CauseCode.CONTACT: "find out what touched the robot then, and cut these seconds out of the log",
-    CauseCode.OFFSET: "add an offset to the friction of the joint (--friction)",
-    CauseCode.SPRING: "add a spring to the model",
-    CauseCode.GRAVITY: "add the counterbalance to the model",
-    CauseCode.ROTOR_INERTIA: "add rotor inertia to the model (--rotor-inertia)",
-    CauseCode.COUPLING: "add the coupled term to the model",
-    CauseCode.UNKNOWN: (
-        "look at the residual of the joint over this quantity, search drive, cables and sensor for what does that, or "
-        "learn it (dynid compensate)"
-    ),
-}
+__all__ = ["Cause", "Causes", "Trial"]
 
 
 # Share of the error that a correction takes away at least where it is advised with its effect.
@@ -214,7 +111,7 @@ class Cause:
 
         It follows from the share of the error that its correction leaves on motion that is not in the fit.
         """
-        if self.code is CauseCode.UNKNOWN:
+        if self.code == UNKNOWN:
             return 1.0
         left = math.sqrt(max(1.0 - self.share, 0.0)) if self.trial is None else self.trial.left
         return 1.0 / (1.0 + (left / _EVEN) ** _STEEPNESS)
@@ -228,7 +125,7 @@ class Cause:
     @property
     def _remedy(self) -> str:
         """Recommended remedy of this cause."""
-        return ADVICE[self.code] + (f" (--effect {self.option})" if self.option else "")
+        return self.code.advice + (f" (--effect {self.option})" if self.option else "")
 
     def __str__(self) -> str:
         """Return the cause in one line."""
@@ -280,7 +177,7 @@ class Causes(HtmlFrame):
 
         rows = [
             (
-                *(c.code.value, ", ".join(c.joints), c.words, c.size, c.std, c.unit),
+                *(str(c.code), ", ".join(c.joints), c.words, c.size, c.std, c.unit),
                 *(c.share, c.probability, c.p_value, c.advice),
             )
             for c in self.causes
@@ -300,7 +197,13 @@ class Causes(HtmlFrame):
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as plain data for JSON."""
         causes = [
-            {**asdict(c), "joints": list(c.joints), "probability": c.probability, "advice": c.advice}
+            {
+                **asdict(c),
+                "code": str(c.code),
+                "joints": list(c.joints),
+                "probability": c.probability,
+                "advice": c.advice,
+            }
             for c in self.causes
         ]
         return {

@@ -9,18 +9,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import CauseCode
 from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import TermKind, drive_kinds
 from dynid.robot.model import Robot
 
 __all__ = ["Group", "Model"]
 
 Array = NDArray[np.float64]
 
-_VELOCITY_TERMS = frozenset(tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET])
-_VISCOUS_TERMS = frozenset(tuple(TermKind)[TermKind.VISCOUS : TermKind.COULOMB])
+_VELOCITY_TERMS = drive_kinds("viscous", "coulomb", "stribeck")
+_VISCOUS_TERMS = drive_kinds("viscous")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,28 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.causes.bursts import load_bursts
-from dynid.assessment.causes.cause import Cause, CauseCode, Causes, Trial
-from dynid.assessment.causes.cause_drives import (
-    coupling_groups,
-    drive_groups,
-    payload_groups_near,
+from dynid.assessment.causes.cause import Cause, Causes, Trial
+from dynid.assessment.causes.cause_code import UNKNOWN
+from dynid.assessment.causes.cause_groups import Group, Model
+from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
+from dynid.assessment.causes.cause_source import cause_sources
+from dynid.assessment.causes.cause_trials import try_cause
+from dynid.assessment.causes.kinds.contacts import CONTACT, Contacts, find_contacts
+from dynid.assessment.causes.kinds.drives import (
+    STRIBECK,
+    TORQUE_GAIN,
     presliding_groups,
-    ripple_groups_near,
-    run_groups,
-    sensor_groups,
     stribeck_groups,
 )
-from dynid.assessment.causes.cause_geometry import elasticity_between, geometry_groups
-from dynid.assessment.causes.cause_groups import Group, Model
-from dynid.assessment.causes.cause_lags import Lag, lag_groups, lagged_rows
-from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
-from dynid.assessment.causes.cause_stand import Stand
-from dynid.assessment.causes.cause_trials import try_cause
-from dynid.assessment.causes.contacts import Contacts, find_contacts
-from dynid.assessment.causes.leftover import Leftover, largest_leftover
+from dynid.assessment.causes.kinds.geometry import BACKLASH, ELASTICITY, elasticity_between
+from dynid.assessment.causes.kinds.lags import LOW_PASS, Lag, lag_groups, lagged_rows
+from dynid.assessment.causes.kinds.leftover import Leftover, largest_leftover
+from dynid.assessment.causes.kinds.stand import Stand
+from dynid.assessment.causes.kinds.swapped import JOINTS_SWAPPED, POSITIONS_SWAPPED, Swap, best_swap
 from dynid.assessment.causes.resonance import resonances
 from dynid.assessment.causes.stepwise import Step, Stepwise
-from dynid.assessment.causes.swapped import Swap, best_swap
 from dynid.errors import InvalidValue, MissingData, named
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
@@ -46,7 +44,6 @@ Array = NDArray[np.float64]
 # the torques of a joint has peaks too, which stay below 1.5 % of the torque or below half of the residual.
 _BURST_LEVEL, _BURST_SHARE, _SIZE = 0.01, 0.5, 0.015
 _PEAKS = ((0.5, _SIZE), (1 / 3, 0.02))
-_GRAVITY = (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED, CauseCode.GRAVITY_MISSING)
 
 
 def find_causes(
@@ -55,7 +52,7 @@ def find_causes(
     *,
     level: float = 0.01,
     max_causes: int = 6,
-    without: Collection[CauseCode] = (),
+    without: Collection[str] = (),
 ) -> Causes:
     """Search for the causes of the residual of an estimate, in data, model and robot.
 
@@ -77,7 +74,7 @@ def find_causes(
         Significance level of all tests together; autocorrelated rows count as fewer independent ones.
     max_causes : int
         Largest number of causes.
-    without : collection of CauseCode
+    without : collection of str
         Kinds that are not candidates, because they are known not to be the cause.
 
     Returns
@@ -101,7 +98,7 @@ def find_causes(
     late = _late(rows, whole, parameters, level, without)
     if late is not None:
         # It comes first: others would have to pass the same low-pass, or act beside friction of unknown shape.
-        if late[1] is None or late[0].code is CauseCode.LOW_PASS:
+        if late[1] is None or late[0].code == LOW_PASS:
             return Causes((late[0],), 1, level)
         rows, whole = lagged_rows(rows, late[1]), lagged_rows(whole, late[1])
         search = Stepwise(rows)
@@ -109,7 +106,7 @@ def find_causes(
     swap = best_swap(rows, search.relative)
     if swap is not None and swap.code in without:
         swap = None
-    bursting = None if swap is not None or CauseCode.BACKLASH in without else _bursting(model, search)
+    bursting = None if swap is not None or BACKLASH in without else _bursting(model, search)
     if bursting is not None:
         rows = rows.without(bursting[1])
     found = _explained(rows, parameters, None if swap is None else swap.saving, level, max_causes, without)
@@ -131,14 +128,14 @@ def find_causes(
         ),
     ]
     # A lag moves the step of friction beside the reversal: neither law is judged there.
-    slow = None if late is not None or CauseCode.STRIBECK in without else _slow(estimate, whole, tested, level)
+    slow = None if late is not None or STRIBECK in without else _slow(estimate, whole, tested, level)
     alone = None if late is not None else _alone(estimate, whole, level, without)
     if slow is not None and alone is not None and set(alone.joints) & set(slow.joints):
         slow, alone = (None, alone) if alone.unexplained > slow.unexplained else (slow, None)
     causes = _beside(causes, slow)
     left = largest_leftover(model, search.residuals)
     causes += [] if left is None else [_unknown(left, rows)]
-    if not causes and CauseCode.ELASTICITY not in without:
+    if not causes and ELASTICITY not in without:
         causes = list(_oscillating(model, search))[:1]
     causes = _beside(causes, alone)
     return Causes(tuple(causes[:max_causes]), tested, level, found.visible)
@@ -172,14 +169,14 @@ def _explained(
     swapped: float | None,
     level: float,
     most: int,
-    without: Collection[CauseCode],
+    without: Collection[str],
     contacts: Contacts | None = None,
 ) -> _Explained | None:
     """The causes that explain most, one after the other; None where exchanged joints save more than the first."""
     search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
     groups = [g for g in _candidates(model, search, level) if g.code not in without]
     names = rows.base.robot.coordinates
-    gains = [g for g in groups if g.code is CauseCode.TORQUE_GAIN]
+    gains = [g for g in groups if g.code == TORQUE_GAIN]
     visible = {names[g.joints[0]]: search.smallest(g) / g.scale for g in gains}
     found: list[Step] = []
     alternatives: dict[Group, list[Step]] = {}
@@ -191,7 +188,7 @@ def _explained(
         saving = 0.0 if best is None else best.saving
         if not found and swapped is not None and swapped > saving:
             return None
-        seek = contacts is None and CauseCode.CONTACT not in without
+        seek = contacts is None and CONTACT not in without
         touched = find_contacts(rows, search.residuals) if seek else None
         if touched is not None and touched.relative > _SIZE and touched.saving > saving:
             return _explained(rows.without(touched.near), parameters, swapped, level, most, without, touched)
@@ -200,7 +197,7 @@ def _explained(
         alternatives[best.group] = search.alternatives(best, groups, level)
         search.include(best.group)
         found = search.needed([*found, best], len(groups))
-        if best.group.code in _GRAVITY:
+        if best.group.code.fatal:
             found = found[-1:]
             break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
     return _Explained(rows, model, search, len(groups), found, alternatives, visible, contacts)
@@ -208,20 +205,13 @@ def _explained(
 
 def _near(model: Model, group: Group) -> Iterator[Group]:
     """Candidates between those that were tried, near the best one."""
-    if group.code is CauseCode.RIPPLE:
-        yield from ripple_groups_near(model, group)
-    elif group.code is CauseCode.PAYLOAD:
-        yield from payload_groups_near(model, group)
+    for source in cause_sources().values():
+        if group.code in source.near:
+            yield from source.near[group.code](model, group)
 
 
 def _candidates(model: Model, search: Stepwise, level: float) -> list[Group]:
-    groups = [
-        *geometry_groups(model),
-        *sensor_groups(model),
-        *drive_groups(model),
-        *run_groups(model),
-        *coupling_groups(model),
-    ]
+    groups = [group for x in cause_sources().values() if x.groups is not None for group in x.groups(model)]
     stand = Stand(model) if Stand.fits(model) else None
     rocking = [] if stand is None else list(stand.groups())
     found = search.strongest(rocking, len(groups) + len(rocking))
@@ -238,7 +228,7 @@ def _unknown(left: Leftover, rows: CauseRows) -> Cause:
     unit = {"load": torque, "position": length, "velocity": f"{length}/s"}.get(left.variable, f"{length}/s\u00b2")
     where = f"mostly between {left.low:.2g} and {left.high:.2g} {unit}"
     return Cause(
-        code=CauseCode.UNKNOWN,
+        code=UNKNOWN,
         joints=(name,),
         words=f"an unknown effect follows the {left.variable} of '{name}', {where}",
         size=100 * left.effect,
@@ -255,7 +245,7 @@ def _contact(contacts: Contacts, rows: CauseRows) -> Cause:
     robot = rows.base.robot
     name = robot.coordinates[contacts.joint]
     return Cause(
-        code=CauseCode.CONTACT,
+        code=CONTACT,
         joints=(name,),
         words=contacts.words(name, robot.channel_units[name]),
         size=contacts.size,
@@ -270,7 +260,7 @@ def _contact(contacts: Contacts, rows: CauseRows) -> Cause:
 
 def _elasticity_between(model: Model, search: Stepwise, groups: Sequence[Group], level: float) -> list[Group]:
     """More frequencies of the elastic joint that explains most, where it is significant."""
-    found = search.strongest([g for g in groups if g.code is CauseCode.ELASTICITY], len(groups))
+    found = search.strongest([g for g in groups if g.code == ELASTICITY], len(groups))
     if found is None or found.p_value >= level:
         return []
     return list(elasticity_between(model, groups, found.group))
@@ -318,7 +308,7 @@ def _plus_minus(size: float, std: float) -> str:
 def _swapped(swap: Swap, rows: CauseRows) -> Cause:
     """Two joints that were exchanged."""
     first, second = (rows.base.robot.coordinates[j] for j in swap.joints)
-    what = {CauseCode.JOINTS_SWAPPED: "columns", CauseCode.POSITIONS_SWAPPED: "positions"}.get(swap.code, "torques")
+    what = {JOINTS_SWAPPED: "columns", POSITIONS_SWAPPED: "positions"}.get(swap.code, "torques")
     return Cause(
         code=swap.code,
         joints=(first, second),
@@ -340,7 +330,7 @@ def _bursting(model: Model, search: Stepwise) -> tuple[Cause, NDArray[np.bool_]]
         name, times = model.robot.coordinates[burst.joint], float(np.sqrt(burst.ratio))
         if burst.p_value < _BURST_LEVEL and burst.share > _BURST_SHARE and relative > _SIZE:
             cause = Cause(
-                code=CauseCode.BACKLASH,
+                code=BACKLASH,
                 joints=(name,),
                 words=f"'{name}' has backlash: its residual is {times:.1f} times larger where its load reverses",
                 size=times,
@@ -356,7 +346,7 @@ def _bursting(model: Model, search: Stepwise) -> tuple[Cause, NDArray[np.bool_]]
 
 
 def _late(
-    rows: CauseRows, whole: CauseRows, parameters: Array, level: float, without: Collection[CauseCode]
+    rows: CauseRows, whole: CauseRows, parameters: Array, level: float, without: Collection[str]
 ) -> tuple[Cause, Lag | None] | None:
     """A lag of all torques, or friction that builds up after reversals; both show best where joints reverse."""
     model = Model(whole.base.robot, parameters, whole)
@@ -374,7 +364,7 @@ def _late(
     return replace(cause, alternatives=tuple(_cause(other, rows) for other, _ in others)), lag
 
 
-def _alone(estimate: Estimate, rows: CauseRows, level: float, without: Collection[CauseCode]) -> Cause | None:
+def _alone(estimate: Estimate, rows: CauseRows, level: float, without: Collection[str]) -> Cause | None:
     """One joint whose torque is late, or whose friction builds up after reversals, by all rows."""
     model, search = Model(rows.base.robot, estimate.parameters, rows), Stepwise(rows)
     groups = [*(g for _, g in lag_groups(model)), *presliding_groups(model)]
@@ -421,7 +411,7 @@ def _oscillating(model: Model, search: Stepwise) -> Iterator[Cause]:
         size = float(search.relative[peak.channel]) * float(np.sqrt(peak.share))
         if any(peak.share > share and size > least for share, least in _PEAKS):
             yield Cause(
-                code=CauseCode.ELASTICITY,
+                code=ELASTICITY,
                 joints=(name,),
                 words=f"the residual of '{name}' oscillates at {peak.frequency:.2g} Hz, as of an elastic joint",
                 size=peak.frequency,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode, Trial
+from dynid.assessment.causes.cause import Trial
 from dynid.assessment.causes.cause_groups import Group
 from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.identification.observation import fold
@@ -19,8 +19,6 @@ Array = NDArray[np.float64]
 # Without unseen motion, each of these parts is left out of a fit, in blocks of time.
 _PARTS, _BLOCKS = 4, 20
 _WEIGHTINGS, _RANK, _TINY = 2, 1e-6, 1e-300
-# What differs between recordings is seen in both only.
-_BETWEEN = (CauseCode.PAYLOAD, CauseCode.DRIFT)
 
 
 def try_cause(rows: CauseRows, group: Group, before: Sequence[Group], corrected: CauseRows | None = None) -> Trial:
@@ -28,7 +26,8 @@ def try_cause(rows: CauseRows, group: Group, before: Sequence[Group], corrected:
 
     `corrected` are the rows where the correction changes them and not the model.
     """
-    unseen = max(rows.groups) > 0 and not any(g.code in _BETWEEN for g in (group, *before))
+    # What differs between recordings is seen in both only.
+    unseen = max(rows.groups) > 0 and not any(g.code.between for g in (group, *before))
     without = _errors(rows, before, unseen)
     with_it = _errors(rows, [*before, group], unseen) if corrected is None else _errors(corrected, before, unseen)
     joint = int(np.argmax(without - with_it))

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.candidates import Candidate, Candidates, EffectCode
+from dynid.assessment.causes.candidates import TORQUE_DELAY, Candidate, Candidates, EffectCode
 from dynid.assessment.given import check_observation
 from dynid.errors import DynidError, InvalidValue, Mismatch, MissingData, NotIdentifiable
 from dynid.hypothesis import corrected, f_ratio, probability
@@ -120,7 +120,7 @@ class MissingEffects(HtmlFrame):
         """Recommended next step."""
         if not self.effects:
             return "if the residual is still autocorrelated, look beyond the drives: elasticity, kinematics, cables"
-        if self.effects[0].code == EffectCode.TORQUE_DELAY:
+        if self.effects[0].code == TORQUE_DELAY:
             return "set the delay of the signals, identify again, and repeat the search"
         return (
             "add the first one to the robot (with_drives, with_effects, with_terms), identify again, repeat the search"
@@ -139,7 +139,7 @@ class MissingEffects(HtmlFrame):
 
         names = ("joint", "words", "coefficient", "std", "share", "statistic", "p_value")
         both = [(True, e) for e in self.effects] + [(False, e) for e in self.candidates]
-        rows = [(missing, e.code.value, *(getattr(e, n) for n in names)) for missing, e in both]
+        rows = [(missing, str(e.code), *(getattr(e, n) for n in names)) for missing, e in both]
         words = {"missing": bool, "code": str, "joint": str, "words": str} | dict.fromkeys(names[2:], float)
         return pl.DataFrame(rows, schema=words, orient="row")
 

@@ -9,10 +9,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import DRIVE_EFFECT, CauseCode
 from dynid.assessment.causes.cause_groups import Group
-from dynid.assessment.causes.cause_lags import Lag, lagged_rows
 from dynid.assessment.causes.cause_rows import CauseRows
+from dynid.assessment.causes.kinds.lags import Lag, lagged_rows
 from dynid.signals.autocorrelation import independent_rows
 
 __all__ = ["Step", "Stepwise"]
@@ -31,59 +31,18 @@ _COMPARED = 25
 _BLOCKS = 20
 # An alternative gains this share of what the best candidate does, and keeps at most this share of it beside that one.
 _ALTERNATIVE, _BESIDE, _MOST_ALTERNATIVES = 0.8, 0.2, 2
-# Relevance: share of the residual that a cause explains in a joint, its part there that parameters cannot imitate and
-# its whole torque, both relative to the torque of the joint; standard deviations from zero.
-_SHARE, _UNEXPLAINED, _EFFECT, _SIGMAS = 0.1, 0.003, 0.01, 4.0
-# The amplitude of an oscillation scatters over the blocks of time, because its phase leaves that of the model.
-_ELASTIC_SIGMAS = 2.0
+# Part of a torque that parameters cannot imitate, and standard deviations from zero, from which it matters.
+_UNEXPLAINED, _SIGMAS = 0.003, 4.0
 # Elasticity and backlash that are as clear as this count from a smaller share of a noisy residual and a smaller part
 # that parameters cannot imitate: good recordings reach six standard deviations, 0.02 and 0.3 % of the torque.
 _CLEAR_SIGMAS, _CLEAR_SHARE, _CLEAR = 8.0, 0.05, 0.005
-_BENDING = (CauseCode.ELASTICITY, CauseCode.BACKLASH, CauseCode.SWINGING_BASE)
-# Effects in one drive must be larger: where a joint reverses, good models of friction leave up to this share.
-_DRIVE_EFFECT = 0.02
 # Gains and geometry are imitated by parameters: they count from this effect if they are this clear. Good recordings
 # reach four standard deviations.
 _IMITATED_EFFECT, _IMITATED_SIGMAS = 0.03, 5.0
-_IMITATED = (
-    CauseCode.TILT,
-    CauseCode.TORQUE_GAIN,
-    CauseCode.TORQUE_ASYMMETRIC,
-    CauseCode.TORQUE_NONLINEAR,
-    CauseCode.CROSSTALK,
-    CauseCode.CLOCK_RATE,
-    CauseCode.ENCODER_OFFSET,
-    CauseCode.POSITION_GAIN,
-    CauseCode.PLACEMENT,
-)
-# A saturated drive and friction near standstill explain these shares of the residual; a lag of all torques this share
-# in the worst joint, and this one in most of them.
-_SATURATION_SHARE, _STRIBECK_SHARE, _LAG_SHARE, _LAG_AGREEMENT = 0.4, 0.3, 0.5, 0.3
 # Sizes of a lag that are tried around the one found, and by how much the logarithm of the residual must be smaller for
 # a low-pass of first and second order than for a delay, the simpler explanation. Kinds that differ by less than the
 # last number are not told from each other.
 _REFINED, _SIMPLER, _ALIKE = (0.7, 0.85, 1.0, 1.2, 1.45), (0.0, 0.05, 0.15), 0.05
-_LAGS = (CauseCode.DELAY, CauseCode.JOINT_DELAY, CauseCode.LOW_PASS, CauseCode.PRESLIDING)
-_POSITIVE = (
-    CauseCode.PRESLIDING,
-    CauseCode.LOW_PASS,
-    CauseCode.JOINT_DELAY,
-    CauseCode.STRIBECK,
-    CauseCode.ELASTICITY,
-    CauseCode.BACKLASH,
-    CauseCode.GRAVITY_COMPENSATED,
-    CauseCode.GRAVITY_REVERSED,
-)
-_DRIVE = (
-    CauseCode.FRICTION,
-    CauseCode.HYSTERESIS,
-    CauseCode.STRIBECK,
-    CauseCode.OFFSET,
-    CauseCode.SPRING,
-    CauseCode.GRAVITY,
-    CauseCode.ROTOR_INERTIA,
-    CauseCode.COUPLING,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,30 +70,21 @@ class Step:
     @property
     def relevant(self) -> bool:
         """Whether it is large enough to matter, and well determined."""
-        code = self.group.code
-        if code in _LAGS and self.share < _LAG_SHARE:
+        needs = self.group.code.relevance
+        if (needs.positive and self.size <= 0) or abs(self.size) > self.group.most:
             return False
-        if code in _LAGS and not self.group.joints and self.agreement < _LAG_AGREEMENT:
-            return False
-        if (code in _POSITIVE and self.size <= 0) or abs(self.size) > self.group.most:
-            return False
-        if code is CauseCode.SATURATION and self.share < _SATURATION_SHARE:
-            return False
-        if code is CauseCode.STRIBECK and self.share < _STRIBECK_SHARE:
-            return False
-        if code in _IMITATED and self.effect >= _IMITATED_EFFECT:
+        if needs.imitated and self.effect >= _IMITATED_EFFECT:
             # Parameters imitate most of it, so that its share of the residual is small however large it is.
             return abs(self.size) >= max(self.group.least, _IMITATED_SIGMAS * self.std)
         clear = self.share >= _CLEAR_SHARE and self.unexplained >= _CLEAR and self.size >= _CLEAR_SIGMAS * self.std
-        if clear and code in _BENDING:
+        if clear and needs.clear:
             return True
-        unexplained, effect = (_DRIVE_EFFECT, _DRIVE_EFFECT) if code in _DRIVE else (_UNEXPLAINED, _EFFECT)
-        sigmas = _ELASTIC_SIGMAS if code is CauseCode.ELASTICITY else _SIGMAS
         return (
-            self.share >= _SHARE
-            and self.unexplained >= unexplained
-            and self.effect >= effect
-            and abs(self.size) >= max(self.group.least, sigmas * self.std)
+            self.share >= needs.share
+            and (bool(self.group.joints) or self.agreement >= needs.agreement)
+            and self.unexplained >= needs.unexplained
+            and self.effect >= needs.effect
+            and abs(self.size) >= max(self.group.least, needs.sigmas * self.std)
         )
 
     @property
@@ -143,7 +93,7 @@ class Step:
 
         Such laws were needed, and their shape is fitted where signals are least exact: it counts from half the size.
         """
-        return self.unexplained >= 0.5 * _DRIVE_EFFECT and abs(self.size) >= _SIGMAS * self.std
+        return self.unexplained >= 0.5 * DRIVE_EFFECT and abs(self.size) >= _SIGMAS * self.std
 
 
 class Stepwise:
@@ -187,7 +137,7 @@ class Stepwise:
         """Relevant groups of other kinds that explain nearly as much as the best one, and nothing beside it."""
         near: dict[CauseCode, Step] = {}
         for step in sorted(self._candidates(groups, level), key=lambda s: -s.gain):
-            if step.gain >= _ALTERNATIVE * best.gain and step.group.code is not best.group.code:
+            if step.gain >= _ALTERNATIVE * best.gain and step.group.code != best.group.code:
                 near.setdefault(step.group.code, step)
         beside = Stepwise(self._rows, [*self._included, best.group])
         left = [(step, *beside._solved(step.group)[1:]) for step in near.values()]

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from dynid.assessment.data.channels import (
-    check_clipping,
-    check_resolution,
-    check_standstill,
-    check_stuck,
-    check_torques,
-)
-from dynid.assessment.data.clock import check_clock, check_repeated_rows
-from dynid.assessment.data.computed import check_computed
+from dynid.assessment.data.channels import CLIPPING, RESOLUTION, STILL, STUCK, TORQUES
+from dynid.assessment.data.clock import CLOCK, REPEATED_ROWS
+from dynid.assessment.data.computed import COMPUTED
 from dynid.assessment.data.context import Context
-from dynid.assessment.data.excitation import check_excitation
-from dynid.assessment.data.limits import check_limits, check_size
-from dynid.assessment.data.order import check_order
-from dynid.assessment.data.spikes import check_spikes
-from dynid.assessment.data.stops import check_stops
-from dynid.assessment.data.torque import check_torque
-from dynid.assessment.data.velocity import check_velocity
-from dynid.assessment.data.wrench import check_wrench
-from dynid.assessment.data.zeros import check_zeros
+from dynid.assessment.data.excitation import EXCITATION
+from dynid.assessment.data.length import LENGTH
+from dynid.assessment.data.limits import LIMITS, SIZE
+from dynid.assessment.data.order import ORDER
+from dynid.assessment.data.recording_check import RecordingCheck
+from dynid.assessment.data.spikes import SPIKES
+from dynid.assessment.data.stops import STOPS
+from dynid.assessment.data.torque import TORQUE
+from dynid.assessment.data.velocity import VELOCITY
+from dynid.assessment.data.wrench import WRENCH
+from dynid.assessment.data.zeros import ZEROS
 from dynid.assessment.finding import SEVERITIES, Finding, FindingCode, Findings
+from dynid.base.records import joined
 from dynid.errors import Mismatch
 from dynid.identification.observation import check_no_client
 from dynid.progress import ProgressCallback
@@ -35,39 +33,46 @@ from dynid.recording.dataset import DataSet
 from dynid.recording.partition_map import map_partitions
 from dynid.recording.partitions import LeftOut, Partition
 from dynid.recording.recording import Recording
-from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.threads import one_blas_thread
 
-__all__ = ["RECORDING_CHECKS", "RUN_CHECKS", "check", "recording_findings", "run_findings"]
+__all__ = ["PARTITION_UNUSABLE", "check", "finding_codes", "recording_checks", "run_findings", "whole_checks"]
 
-RunCheck = Callable[[Robot, Run, Context], Iterator[Finding]]
-RecordingCheck = Callable[[Context], Iterator[Finding]]
-
-RUN_CHECKS: tuple[RunCheck, ...] = (
-    check_clock,
-    check_repeated_rows,
-    check_size,
-    check_torques,
-    check_stuck,
-    check_limits,
-    check_order,
-    check_zeros,
-    check_velocity,
-    check_torque,
-    check_computed,
-    check_clipping,
-    check_spikes,
-    check_resolution,
-    check_standstill,
-    check_wrench,
+PARTITION_UNUSABLE = FindingCode("partition_unusable", "a partition of a data set cannot be read", ("error", "warning"))
+# In the order in which they run: findings of the same severity are listed in it.
+_CHECKS = (
+    *(CLOCK, REPEATED_ROWS, SIZE, TORQUES, STUCK, LIMITS, ORDER, ZEROS, VELOCITY, TORQUE, COMPUTED, CLIPPING, SPIKES),
+    *(RESOLUTION, STILL, WRENCH, LENGTH, STOPS, EXCITATION),
 )
-# Checks of a single body on a wrench sensor, which has no joints.
-_JOINTLESS_CHECKS: tuple[RunCheck, ...] = (check_clock, check_wrench)
-# Checks of single rows, which need no order in time.
-_UNORDERED_CHECKS: tuple[RunCheck, ...] = (check_size,)
-# Runs are identified together, so stops and excitation are checked over all of them.
-RECORDING_CHECKS: tuple[RecordingCheck, ...] = (check_stops, check_excitation)
+
+
+@cache
+def recording_checks() -> dict[str, RecordingCheck]:
+    """All checks of recordings, those of other packages (entry points in the group `dynid.checks`) last.
+
+    Returns
+    -------
+    dict of str to RecordingCheck
+        Checks by their names, in the order in which they run.
+
+    Examples
+    --------
+    >>> from dynid.assessment import recording_checks
+    >>> recording_checks()["spikes"].codes
+    ('torque_spikes',)
+    """
+    return joined(_CHECKS, RecordingCheck, "dynid.checks", "check")
+
+
+def finding_codes() -> dict[str, FindingCode]:
+    """All codes that findings on recordings may have, by their text.
+
+    Returns
+    -------
+    dict of str to FindingCode
+    """
+    codes = (code for each in recording_checks().values() for code in each.codes)
+    return {str(code): code for code in (*codes, PARTITION_UNUSABLE)}
 
 
 def check(
@@ -87,14 +92,14 @@ def check(
         Robot with its a-priori parameters, which the torques are compared with.
     recording : Recording or DataSet
         Recording of the robot, with the joints in the order of `robot.coordinates`. All partitions of a data set are
-        checked; stops and excitation are checked on evenly spaced chunks.
+        checked; stops and excitation on evenly spaced chunks.
     ordered : bool, default True
         Whether the rows of a run follow each other in time. Of a table of samples in any order, only the sizes of the
         values are checked.
     client : distributed.Client, optional
         Dask cluster whose workers check the partitions of a data set.
     skip_bad : bool, default False
-        Whether partitions that cannot be used are reported as warnings instead of errors.
+        Whether partitions that cannot be used are warnings and not errors.
     progress : callable, optional
         Receives a `Progress` after every partition of a data set.
 
@@ -126,35 +131,20 @@ def check(
     # Damaged data overflow; the checks look at the results, so numpy need not warn. Threads slow small matrices down.
     with np.errstate(all="ignore"), one_blas_thread():
         found = run_findings(robot, recording, context, ordered)
-        found += recording_findings(context) if ordered and robot.n else ()
+        found += [finding for whole in whole_checks(robot, ordered) for finding in whole(context)]
     return Findings(sorted(found, key=lambda f: SEVERITIES.index(f.severity)))
 
 
 def run_findings(robot: Robot, recording: Recording, context: Context, ordered: bool) -> list[Finding]:
     """Findings of all checks of single runs that apply."""
-    out: list[Finding] = []
-    for run in recording.runs:
-        checks = _UNORDERED_CHECKS if not ordered else RUN_CHECKS if robot.n else _JOINTLESS_CHECKS
-        for run_check in checks:
-            out += run_check(robot, run, context)
-        if ordered and robot.n and context.cleaned(run) is None:
-            out.append(
-                context.found(
-                    FindingCode.RUN_TOO_SHORT,
-                    "info",
-                    run,
-                    None,
-                    "The run is too short or too damaged to compare its signals with each other.",
-                    f"{len(run)} samples",
-                    "Record a longer run, or repair its clock first.",
-                )
-            )
-    return out
+    checks = [x.of_run for x in recording_checks().values() if x.of_run is not None and x.applies(robot, ordered)]
+    return [finding for run in recording.runs for of_run in checks for finding in of_run(robot, run, context)]
 
 
-def recording_findings(context: Context) -> list[Finding]:
-    """Findings of all checks of a whole recording."""
-    return [finding for recording_check in RECORDING_CHECKS for finding in recording_check(context)]
+def whole_checks(robot: Robot, ordered: bool) -> list[Callable[[Context], Iterator[Finding]]]:
+    """What checks a whole recording, of the checks that apply."""
+    checks = [x for x in recording_checks().values() if x.applies(robot, ordered)]
+    return [x.of_recording for x in checks if x.of_recording is not None]
 
 
 def _check_partition(
@@ -204,17 +194,19 @@ def _check_dataset(
     out = bad + [
         replace(f, how_much=f"{f.how_much}; in {count[key]} of {total} partitions") for key, f in _first(found).items()
     ]
-    if ordered and robot.n and len(bad) < total:
+    checks = whole_checks(robot, ordered)
+    if checks and len(bad) < total:
         sample, _ = dataset.sample()
+        context = Context(robot, sample)
         with np.errstate(all="ignore"):
-            out += recording_findings(Context(robot, sample))
+            out += [finding for whole in checks for finding in whole(context)]
     return Findings(sorted(out, key=lambda f: SEVERITIES.index(f.severity)))
 
 
 def _unusable(left_out: LeftOut, skip_bad: bool) -> Finding:
     """The finding of a partition that cannot be used."""
     return Finding(
-        FindingCode.PARTITION_UNUSABLE,
+        PARTITION_UNUSABLE,
         "warning" if skip_bad else "error",
         left_out.partition,
         "",

@@ -8,15 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context, longest_true, plausible, stretches
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.identification.loads import without_torques
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.grid import grid_step
 
-__all__ = ["check_clipping", "check_resolution", "check_standstill", "check_stuck", "check_torques"]
+__all__ = ["CLIPPING", "RESOLUTION", "STILL", "STUCK", "TORQUES", "TORQUE_CONSTANT", "TORQUE_ZERO"]
 
 Array = NDArray[np.float64]
+
+POSITION_STUCK = FindingCode(
+    "position_stuck", "the position is constant, but the velocity is not zero", ("error", "warning"), signal="q"
+)
+TORQUE_MISSING = FindingCode(
+    "torque_missing", "the log has no torques; the message says what it is good for", "warning", signal="q"
+)
+TORQUE_CONSTANT = FindingCode("torque_constant", "the torque of a moving robot is constant", "error", signal="torque")
+TORQUE_ZERO = FindingCode("torque_zero", "the torque is exactly zero in many samples", "warning", signal="torque")
+ROBOT_NOT_MOVING = FindingCode("robot_not_moving", "no joint moves in the whole run", "warning", signal="q")
+STANDSTILL = FindingCode("standstill", "no joint moves in much of the run", ("warning", "info"), signal="q")
+VELOCITY_CONSTANT = FindingCode("velocity_constant", "the velocity of a moving joint is constant", "error", signal="v")
+TORQUE_RESOLUTION = FindingCode(
+    "torque_resolution", "the torque is coarsely quantised", ("warning", "info"), signal="torque"
+)
+JOINT_NOT_MOVING = FindingCode("joint_not_moving", "the joint hardly moves", "info", signal="q")
+TORQUE_SATURATED = FindingCode("torque_saturated", "the torque is clipped", "warning", signal="torque")
+POSITION_RESOLUTION = FindingCode(
+    "position_resolution", "the position is coarsely quantised", ("warning", "info"), signal="q"
+)
 
 # Torques pass through zero now and then; a channel that is exactly zero in this share of the samples is mostly off.
 _ZERO_SHARE = 0.2
@@ -42,8 +63,7 @@ def check_torques(robot: Robot, run: Run, context: Context) -> Iterator[Finding]
     if run.torque is None and run.wrench is None and not run.wrenches:
         doing = without_torques(run)
         yield context.found(
-            FindingCode.TORQUE_MISSING,
-            "warning",
+            TORQUE_MISSING,
             run,
             None,
             "The log has no torques: bodies cannot be identified from it.",
@@ -59,8 +79,7 @@ def check_stuck(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     for j, _ in context.joints():
         if run.v is not None and np.ptp(run.v[:, j]) == 0 and moved[j]:
             yield context.found(
-                FindingCode.VELOCITY_CONSTANT,
-                "error",
+                VELOCITY_CONSTANT,
                 run,
                 j,
                 "The velocity is constant although the joint moves.",
@@ -70,8 +89,7 @@ def check_stuck(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         if not moved[j]:
             turns = run.v is not None and abs(float(np.mean(run.v[:, j]))) * abs(run.t[-1] - run.t[0]) > 0.1
             yield context.found(
-                FindingCode.POSITION_STUCK if turns else FindingCode.JOINT_NOT_MOVING,
-                "error" if turns else "info",
+                POSITION_STUCK if turns else JOINT_NOT_MOVING,
                 run,
                 j,
                 "The position is constant although the velocity is not zero." if turns else "The joint hardly moves.",
@@ -104,14 +122,14 @@ def _frozen(run: Run, context: Context, j: int) -> Iterator[Finding]:
     times = f"{len(held)} times, longest" if len(held) > 1 else "once,"
     lasts = run.t[stop] - run.t[start]
     yield context.found(
-        FindingCode.POSITION_STUCK,
-        "error" if np.mean(bad) > _FROZEN_SHARE else "warning",
+        POSITION_STUCK,
         run,
         j,
         f"The position freezes {times} for {lasts:.2g} s from t = {run.t[start]:.4g} s on, and jumps.",
         f"{steps[stop]:.3g} {context.unit(j)} in one sample, where it moves {usual:.2g} at most",
         "Leave these seconds out (--rows), and look why the sensor or the logger stops.",
         bad,
+        severity="error" if np.mean(bad) > _FROZEN_SHARE else "warning",
     )
 
 
@@ -122,8 +140,7 @@ def _stuck_torque(run: Run, context: Context, j: int) -> Iterator[Finding]:
     unit = context.force_unit(j)
     if np.ptp(torque) == 0:
         yield context.found(
-            FindingCode.TORQUE_CONSTANT,
-            "error",
+            TORQUE_CONSTANT,
             run,
             j,
             "The torque is constant although the robot moves.",
@@ -136,8 +153,7 @@ def _stuck_torque(run: Run, context: Context, j: int) -> Iterator[Finding]:
     expected = grid_step(torque) / float(np.std(torque))
     if zero > _ZERO_SHARE and zero > expected:
         yield context.found(
-            FindingCode.TORQUE_ZERO,
-            "warning",
+            TORQUE_ZERO,
             run,
             j,
             "The torque is exactly zero in many samples.",
@@ -163,8 +179,7 @@ def check_clipping(robot: Robot, run: Run, context: Context) -> Iterator[Finding
             enough = at.sum() >= _CLIPPED_SAMPLES and longest_true(at) >= _CLIPPED_STRETCH
             if top != 0 and enough and at.sum() > _CLIPPED_RATIO * below:
                 yield context.found(
-                    FindingCode.TORQUE_SATURATED,
-                    "warning",
+                    TORQUE_SATURATED,
                     run,
                     j,
                     "The torque is clipped at its extreme value: the drive or the sensor saturates.",
@@ -188,8 +203,7 @@ def check_resolution(robot: Robot, run: Run, context: Context) -> Iterator[Findi
             noise = step / np.sqrt(12) * band**2 * np.sqrt(2 * cleaned.cutoff * cleaned.raw_step / 5)
             if noise > _COARSE * acceleration:
                 yield context.found(
-                    FindingCode.POSITION_RESOLUTION,
-                    "warning" if noise > _TOO_COARSE * acceleration else "info",
+                    POSITION_RESOLUTION,
                     run,
                     j,
                     "The position is coarsely quantised, which causes "
@@ -197,6 +211,7 @@ def check_resolution(robot: Robot, run: Run, context: Context) -> Iterator[Findi
                     f"{cleaned.cutoff:.3g} Hz.",
                     f"{step:.3g} {context.unit(j)} per step",
                     "Filter with a lower cut-off, average repeated periods, or move faster.",
+                    severity="warning" if noise > _TOO_COARSE * acceleration else "info",
                 )
         if run.torque is None or cleaned.torque is None:
             continue
@@ -204,13 +219,13 @@ def check_resolution(robot: Robot, run: Run, context: Context) -> Iterator[Findi
         if size > 0 and step / np.sqrt(12) > _COARSE_TORQUE * size:
             share = step / np.sqrt(12) / size
             yield context.found(
-                FindingCode.TORQUE_RESOLUTION,
-                "warning" if share > _TOO_COARSE_TORQUE else "info",
+                TORQUE_RESOLUTION,
                 run,
                 j,
                 f"The torque is coarsely quantised, which causes noise of {100 * share:.2g} percent of its variation.",
                 f"{step:.3g} {context.force_unit(j)} per step",
                 "Record the torque with a finer resolution, or with more load on this joint.",
+                severity="warning" if share > _TOO_COARSE_TORQUE else "info",
             )
 
 
@@ -221,8 +236,7 @@ def check_standstill(robot: Robot, run: Run, context: Context) -> Iterator[Findi
         return
     if not cleaned.moving.any():
         yield context.found(
-            FindingCode.ROBOT_NOT_MOVING,
-            "warning",
+            ROBOT_NOT_MOVING,
             run,
             None,
             "The robot stands still in the whole run.",
@@ -236,12 +250,70 @@ def check_standstill(robot: Robot, run: Run, context: Context) -> Iterator[Findi
     still = float(np.mean(standing))
     if still > _STILL_SHARE:
         yield context.found(
-            FindingCode.STANDSTILL,
-            "warning" if still > _MOSTLY_STILL else "info",
+            STANDSTILL,
             run,
             None,
             "The robot stands still in much of the run.",
             f"{100 * still:.3g} percent of the time",
             "Remove these rows: they add no information, and stiction in them biases the friction.",
             standing,
+            severity="warning" if still > _MOSTLY_STILL else "info",
         )
+
+
+TORQUES = RecordingCheck(
+    name="torques",
+    finds="logs without torques, and what else they are good for",
+    advice="record torques or currents",
+    codes=(TORQUE_MISSING,),
+    of_run=check_torques,
+)
+
+
+STUCK = RecordingCheck(
+    name="stuck-channels",
+    finds="constant velocities or torques of a moving joint, positions that are constant or freeze while the joint "
+    "moves; torques that are exactly zero most of the time; joints that hardly move",
+    advice="check the column; leave the joint out of the fit",
+    codes=(
+        VELOCITY_CONSTANT,
+        POSITION_STUCK,
+        JOINT_NOT_MOVING,
+        TORQUE_CONSTANT,
+        TORQUE_ZERO,
+    ),
+    of_run=check_stuck,
+)
+
+
+CLIPPING = RecordingCheck(
+    name="clipping",
+    finds="flat tops of the torque at its extreme value",
+    advice="slow down; leave those samples out",
+    codes=(TORQUE_SATURATED,),
+    of_run=check_clipping,
+)
+
+
+RESOLUTION = RecordingCheck(
+    name="resolution",
+    finds="positions and torques with coarse quantisation, and the noise it causes",
+    advice="lower cut-off; average periods; finer resolution",
+    codes=(
+        POSITION_RESOLUTION,
+        TORQUE_RESOLUTION,
+    ),
+    of_run=check_resolution,
+)
+
+
+STILL = RecordingCheck(
+    name="standstill",
+    finds="share of the run in which no joint moves",
+    advice="cut it",
+    codes=(
+        ROBOT_NOT_MOVING,
+        STANDSTILL,
+    ),
+    of_run=check_standstill,
+)

@@ -8,14 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context, longest_true
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.signals.clock import EVEN, fit_clock
 
-__all__ = ["check_clock", "check_repeated_rows"]
+__all__ = ["CLOCK", "REPEATED_ROWS"]
 
 Array = NDArray[np.float64]
+
+SAMPLES_MISSING = FindingCode("samples_missing", "samples were lost", ("warning", "info"), signal="t")
+TIME_NOT_ADVANCING = FindingCode("time_not_advancing", "the time never increases", "error", signal="t")
+SAMPLING_UNEVEN = FindingCode("sampling_uneven", "the sampling is not uniform", ("warning", "info"), signal="t")
+TIME_BACKWARDS = FindingCode("time_backwards", "the time runs backwards", "error", signal="t")
+TIME_FROZEN = FindingCode("time_frozen", "the time stops while rows go on", "error", signal="t")
+TIME_REPEATED = FindingCode("time_repeated", "time stamps occur twice", "error", signal="t")
+ROWS_REPEATED = FindingCode("rows_repeated", "rows repeat the row before them", "info", signal="q")
+STAMPS_NOISY = FindingCode(
+    "stamps_noisy", "the source samples evenly, its time stamps are less accurate", "info", signal="t"
+)
 
 # Differentiated velocities have about the relative error of a time step; a tenth affects every estimate.
 _UNEVEN = 0.1
@@ -34,8 +46,7 @@ def check_clock(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     forward = steps[steps > 0]
     if not forward.size:
         yield context.found(
-            FindingCode.TIME_NOT_ADVANCING,
-            "error",
+            TIME_NOT_ADVANCING,
             run,
             None,
             "The time does not advance in the whole run.",
@@ -51,8 +62,7 @@ def check_clock(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         clock = fit_clock(run)
         if clock.recovered:
             yield context.found(
-                FindingCode.STAMPS_NOISY,
-                "info",
+                STAMPS_NOISY,
                 run,
                 None,
                 "The source samples evenly and its time stamps are less accurate: the even clock is used.",
@@ -65,13 +75,13 @@ def check_clock(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     uneven = float(np.percentile(np.abs(near - step), 95)) / step if near.size else 0.0
     if uneven > EVEN:
         yield context.found(
-            FindingCode.SAMPLING_UNEVEN,
-            "warning" if uneven > _UNEVEN else "info",
+            SAMPLING_UNEVEN,
             run,
             None,
             "The sampling is not uniform.",
             f"{100 * uneven:.3g} percent of a step of {1e3 * step:.4g} milliseconds (95th percentile)",
             "The signals are resampled by their time stamps. A log at a fixed rate would be better.",
+            severity="warning" if uneven > _UNEVEN else "info",
         )
 
 
@@ -80,8 +90,7 @@ def _backwards(run: Run, context: Context, steps: Array, step: float) -> Iterato
     back = np.flatnonzero(steps < 0)
     if back.size:
         yield context.found(
-            FindingCode.TIME_BACKWARDS,
-            "error",
+            TIME_BACKWARDS,
             run,
             None,
             f"The time runs backwards, first at row {back[0] + 1}.",
@@ -100,8 +109,7 @@ def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
     longest = longest_true(still)
     if longest >= _STANDING:
         yield context.found(
-            FindingCode.TIME_FROZEN,
-            "error",
+            TIME_FROZEN,
             run,
             None,
             f"The time stops while rows go on, first at row {row}.",
@@ -111,8 +119,7 @@ def _standing(run: Run, context: Context, steps: Array) -> Iterator[Finding]:
         )
     else:
         yield context.found(
-            FindingCode.TIME_REPEATED,
-            "error",
+            TIME_REPEATED,
             run,
             None,
             f"Time stamps occur twice, first at row {row}.",
@@ -139,14 +146,14 @@ def _lost(run: Run, context: Context, steps: Array, step: float) -> Iterator[Fin
     around[long[lost > 0]] = around[long[lost > 0] + 1] = True
     serious = total > _LOST_SHARE * len(run) or lost.max() >= _LOST_AT_ONCE
     yield context.found(
-        FindingCode.SAMPLES_MISSING,
-        "warning" if serious else "info",
+        SAMPLES_MISSING,
         run,
         None,
         f"Samples are missing, most of them at row {long[worst] + 1}.",
         f"{total:.6g} samples lost in {gaps} gaps, the longest of {steps[long[worst]]:.4g} seconds",
         "Short gaps are interpolated; split the run at long ones.",
         around,
+        severity="warning" if serious else "info",
     )
 
 
@@ -173,11 +180,37 @@ def check_repeated_rows(robot: Robot, run: Run, context: Context) -> Iterator[Fi
     repeated = int((lengths[lengths <= 3 * usual + 1] - 1).sum())
     if usual >= 2 or repeated > _REPEATED_SHARE * len(same):
         yield context.found(
-            FindingCode.ROWS_REPEATED,
-            "info",
+            ROWS_REPEATED,
             run,
             None,
             "Rows repeat the row before them while the robot moves: the log is faster than its source.",
             f"{100 * repeated / len(same):.3g} percent of the rows repeat",
             "They are dropped before filtering. Record at the rate of the source to save space.",
         )
+
+
+CLOCK = RecordingCheck(
+    name="clock",
+    finds="uneven sampling; lost samples and the number of gaps; time stamps that repeat, stop or run backwards",
+    advice="use the recorded time stamps; split the run at long gaps",
+    codes=(
+        TIME_NOT_ADVANCING,
+        TIME_BACKWARDS,
+        TIME_FROZEN,
+        TIME_REPEATED,
+        SAMPLES_MISSING,
+        SAMPLING_UNEVEN,
+        STAMPS_NOISY,
+    ),
+    of_run=check_clock,
+    joints=False,
+)
+
+
+REPEATED_ROWS = RecordingCheck(
+    name="repeated-rows",
+    finds="rows that repeat because the log is faster than its source",
+    advice="drop repeated rows",
+    codes=(ROWS_REPEATED,),
+    of_run=check_repeated_rows,
+)

@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context
 from dynid.assessment.data.fit import basis
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.parameters.base import base_parameters
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
-__all__ = ["check_computed"]
+__all__ = ["COMPUTED"]
 
 Array = NDArray[np.float64]
+
+TORQUE_COMPUTED = FindingCode(
+    "torque_computed", "the torque was computed by a model", ("warning", "info"), signal="torque"
+)
 
 # Unfiltered sensors and currents have at least a percent of noise; less than a thousandth was computed or filtered.
 _NOISE = 1e-3
@@ -58,8 +63,7 @@ def check_computed(robot: Robot, run: Run, context: Context) -> Iterator[Finding
         return
     simulated = float(cleaned.q_noise.max()) < _SIMULATED
     yield context.found(
-        FindingCode.TORQUE_COMPUTED,
-        "info" if simulated else "warning",
+        TORQUE_COMPUTED,
         run,
         None,
         "The torques seem to be computed by a model: they contain neither noise nor friction.",
@@ -67,6 +71,7 @@ def check_computed(robot: Robot, run: Run, context: Context) -> Iterator[Finding
         "This is right for a simulation."
         if simulated
         else "Identify from measured torques or currents; these only reproduce the model of the controller.",
+        severity="info" if simulated else "warning",
     )
 
 
@@ -80,3 +85,12 @@ def _friction(v: Array, direction: Array) -> Array:
     """Columns (N, joint, 3 joint) of viscous friction, Coulomb friction and offset of each joint."""
     own = np.eye(v.shape[1])
     return np.concatenate([v[:, :, None] * own, direction[:, :, None] * own, np.ones_like(v)[:, :, None] * own], axis=2)
+
+
+COMPUTED = RecordingCheck(
+    name="computed-torque",
+    finds="torques without noise and friction, which were computed by a model",
+    advice="identify from measured torques or currents",
+    codes=(TORQUE_COMPUTED,),
+    of_run=check_computed,
+)

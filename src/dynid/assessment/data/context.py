@@ -27,6 +27,8 @@ from dynid.signals.presliding import PRESLIDING_DISTANCES, friction_state
 __all__ = ["LARGEST_NUMBER", "Cleaned", "Context", "longest_true", "plausible", "stretches"]
 
 Array = NDArray[np.float64]
+
+
 T = TypeVar("T")
 
 # Rigid-body motion of arms lies below this frequency (Hz); above are noise and elasticity. It is fixed, not found from
@@ -114,18 +116,20 @@ class Context:
     def found(
         self,
         code: FindingCode,
-        severity: Severity,
         run: Run,
         joint: int | None,
         what: str,
         how_much: str,
         what_to_do: str,
         where: NDArray[np.bool_] | None = None,
+        severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding on a joint by its number, or on the whole run.
+        """Return a finding on a joint by its number, or on the whole run, as severe as its code by default.
 
         `where` marks the rows that it applies to, either those of the run or those of the cleaned run.
         """
+        severity = code.severities[0] if severity is None else severity
+        assert severity in code.severities
         name = "" if joint is None else self.recording.joints[joint]
         rows = () if where is None else self.rows(run, where)
         return Finding(code, severity, run.name, name, what, how_much, what_to_do, rows)

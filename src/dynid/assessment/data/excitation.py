@@ -8,12 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.errors import DynidError
 from dynid.identification.observation import fold
 from dynid.parameters.base import BaseParameters
 
-__all__ = ["check_excitation"]
+__all__ = ["EXCITATION"]
+
+ROWS_FEW = FindingCode("rows_few", "there are few independent rows per base parameter", "warning")
+PARAMETERS_NOT_EXCITED = FindingCode(
+    "parameters_not_excited", "the motion does not excite some base parameters", "warning"
+)
+ILL_CONDITIONED = FindingCode("ill_conditioned", "the base regressor is ill conditioned", ("warning", "info"))
 
 # Independent rows per parameter below which estimates depend on single samples.
 _ROWS_PER_PARAMETER = 10.0
@@ -45,7 +52,7 @@ def check_excitation(context: Context) -> Iterator[Finding]:
     independent = sum(len(m.q) * 2 * m.cutoff * m.step for m in motions) * robot.n
     if independent < _ROWS_PER_PARAMETER * base.count:
         yield Finding(
-            FindingCode.ROWS_FEW,
+            ROWS_FEW,
             "warning",
             name,
             "",
@@ -67,7 +74,7 @@ def check_excitation(context: Context) -> Iterator[Finding]:
     hidden[shown] = own < _INVISIBLE
     if hidden.any():
         yield Finding(
-            FindingCode.PARAMETERS_NOT_EXCITED,
+            PARAMETERS_NOT_EXCITED,
             "warning",
             name,
             "",
@@ -77,7 +84,7 @@ def check_excitation(context: Context) -> Iterator[Finding]:
         )
     elif condition > _WELL_CONDITIONED:
         yield Finding(
-            FindingCode.ILL_CONDITIONED,
+            ILL_CONDITIONED,
             "warning" if condition > _BADLY_CONDITIONED else "info",
             name,
             "",
@@ -92,3 +99,17 @@ def _listed(base: BaseParameters, chosen: NDArray[np.bool_]) -> str:
     names = [base.names[i] for i in np.flatnonzero(chosen)]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
+
+
+EXCITATION = RecordingCheck(
+    name="excitation",
+    finds="rank and condition number of the base regressor with unit columns, base parameters that the motion does "
+    "not excite, too few rows per parameter; for all runs together",
+    advice="move all joints at once, faster and wider; record longer",
+    codes=(
+        ROWS_FEW,
+        PARAMETERS_NOT_EXCITED,
+        ILL_CONDITIONED,
+    ),
+    of_recording=check_excitation,
+)

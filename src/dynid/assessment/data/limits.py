@@ -7,12 +7,34 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.assessment.data.context import LARGEST_NUMBER, Context
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 from dynid.robot.parts import Limits
 
-__all__ = ["check_limits", "check_size"]
+__all__ = ["LIMITS", "POSITION_UNIT", "SIZE"]
+
+POSITION_LIMIT = FindingCode(
+    "position_limit", "the position exceeds the joint limits", "warning", signal="q", limited=True
+)
+POSITION_UNIT = FindingCode("position_unit", "the position is in degrees or millimetres", "error", signal="q")
+ANGLE_WRAPPED = FindingCode("angle_wrapped", "the angle jumps by a revolution", "error", signal="q")
+VELOCITY_LIMIT = FindingCode(
+    "velocity_limit",
+    "the velocity exceeds the joint limits; information up to a factor of 1.25",
+    ("warning", "info"),
+    signal="v",
+    limited=True,
+)
+TORQUE_LIMIT = FindingCode(
+    "torque_limit",
+    "the torque exceeds the joint limits; information up to a factor of 1.25 (files give rated or peak values)",
+    ("warning", "info"),
+    signal="torque",
+    limited=True,
+)
+VALUE_IMPLAUSIBLE = FindingCode("value_implausible", "a value is implausibly large", "error")
 
 # Limits in robot files are rounded; excesses up to this (share of the limit, plus rad or m) pass.
 _SLACK, _SLACK_UNIT = 0.02, 0.01
@@ -42,8 +64,7 @@ def check_size(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
             if worst[j] >= LARGEST_NUMBER:
                 row = int(np.argmax(np.abs(values[:, j])))
                 yield context.found(
-                    FindingCode.VALUE_IMPLAUSIBLE,
-                    "error",
+                    VALUE_IMPLAUSIBLE,
                     run,
                     j,
                     f"The {_NAMES[signal]} is implausibly large at row {row}; the channel is not checked further.",
@@ -67,8 +88,7 @@ def check_limits(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         unit = "" if wrapped else _unit_mistake(q, limits, context.angular[j])
         if unit:
             yield context.found(
-                FindingCode.POSITION_UNIT,
-                "error",
+                POSITION_UNIT,
                 run,
                 j,
                 f"The position seems to be in {unit}.",
@@ -78,8 +98,7 @@ def check_limits(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
             continue
         if context.angular[j] and jumps.any():
             yield context.found(
-                FindingCode.ANGLE_WRAPPED,
-                "error",
+                ANGLE_WRAPPED,
                 run,
                 j,
                 f"The angle jumps by one revolution, first at row {int(np.argmax(jumps)) + 1}.",
@@ -113,8 +132,7 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
     slack = _SLACK * (limits.upper - limits.lower) + _SLACK_UNIT
     if over > slack:
         yield context.found(
-            FindingCode.POSITION_LIMIT,
-            "warning",
+            POSITION_LIMIT,
             run,
             j,
             "The position exceeds the joint limits.",
@@ -128,25 +146,51 @@ def _beyond(run: Run, context: Context, j: int, limits: Limits) -> Iterator[Find
         allowed = (1 + _SLACK) * limits.velocity + _SLACK_UNIT
         if velocity > allowed:
             yield context.found(
-                FindingCode.VELOCITY_LIMIT,
-                "warning" if velocity > _PEAK * limits.velocity else "info",
+                VELOCITY_LIMIT,
                 run,
                 j,
                 "The velocity exceeds the joint limits.",
                 f"{velocity:.3g} {unit} per second where {limits.velocity:.3g} are allowed",
                 "Check the time stamps and the unit of the position, or correct the robot's limits.",
                 np.abs(cleaned.v[:, j]) > allowed,
+                severity="warning" if velocity > _PEAK * limits.velocity else "info",
             )
     if run.torque is not None:
         torque = float(np.percentile(np.abs(run.torque[:, j]), _PERCENTILE))
         if torque > (1 + _SLACK) * limits.effort and limits.effort > 0:
             yield context.found(
-                FindingCode.TORQUE_LIMIT,
-                "warning" if torque > _PEAK * limits.effort else "info",
+                TORQUE_LIMIT,
                 run,
                 j,
                 "The torque exceeds the joint limits.",
                 f"{torque:.4g} {context.force_unit(j)} where {limits.effort:.4g} are allowed",
                 "Check its unit and whether it is a joint torque, or correct the robot's limits.",
                 np.abs(run.torque[:, j]) > (1 + _SLACK) * limits.effort,
+                severity="warning" if torque > _PEAK * limits.effort else "info",
             )
+
+
+SIZE = RecordingCheck(
+    name="values",
+    finds="implausibly large values (damaged rows)",
+    advice="drop the rows",
+    codes=(VALUE_IMPLAUSIBLE,),
+    of_run=check_size,
+    order=False,
+)
+
+
+LIMITS = RecordingCheck(
+    name="limits",
+    finds="positions in degrees or millimetres; wrapped angles; positions, velocities and torques beyond the "
+    "robot's limits",
+    advice="give the unit; unwrap; correct zero, sign or limits",
+    codes=(
+        POSITION_UNIT,
+        ANGLE_WRAPPED,
+        POSITION_LIMIT,
+        VELOCITY_LIMIT,
+        TORQUE_LIMIT,
+    ),
+    of_run=check_limits,
+)

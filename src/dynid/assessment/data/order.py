@@ -10,13 +10,21 @@ from scipy.optimize import linear_sum_assignment
 
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import find_delay
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
-__all__ = ["check_order", "joint_order", "torque_order", "velocity_order"]
+__all__ = ["JOINT_ORDER", "ORDER", "TORQUE_ORDER", "joint_order", "torque_order", "velocity_order"]
 
 Array = NDArray[np.float64]
+
+VELOCITY_ORDER = FindingCode("velocity_order", "the velocity belongs to another joint", "error", signal="v")
+TORQUE_ORDER = FindingCode("torque_order", "the torque belongs to another joint", "error", signal="torque")
+JOINT_ORDER = FindingCode("joint_order", "all signals belong to another joint", "error", signal="q")
+JOINT_NAME_ORDER = FindingCode(
+    "joint_name_order", "recording and robot list the same joints in another order", "error", signal="q"
+)
 Order = tuple[int, ...]  # for every joint of the robot, the column that holds its signal
 
 # A velocity belongs to another joint if its own position explains less than half of it, and the other nearly all.
@@ -37,8 +45,7 @@ def check_order(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     names = context.recording.joints
     if names != robot.coordinates and sorted(names) == sorted(robot.coordinates):
         yield context.found(
-            FindingCode.JOINT_NAME_ORDER,
-            "error",
+            JOINT_NAME_ORDER,
             run,
             None,
             "The joints of the recording are those of the robot in another order.",
@@ -47,9 +54,9 @@ def check_order(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         )
         return
     for code, signal, order in (
-        (FindingCode.VELOCITY_ORDER, "velocity", velocity_order(run, context)),
-        (FindingCode.TORQUE_ORDER, "torque", torque_order(run, context)),
-        (FindingCode.JOINT_ORDER, "position, velocity and torque", joint_order(run, context)),
+        (VELOCITY_ORDER, "velocity", velocity_order(run, context)),
+        (TORQUE_ORDER, "torque", torque_order(run, context)),
+        (JOINT_ORDER, "position, velocity and torque", joint_order(run, context)),
     ):
         # Column k holds what belongs to the joint at place k of the inverse order.
         inverse = np.argsort(order)
@@ -57,7 +64,6 @@ def check_order(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
             if owner != k:
                 yield context.found(
                     code,
-                    "error",
                     run,
                     k,
                     f"The columns of {signal} under this joint's name belong to joint '{names[owner]}'.",
@@ -194,3 +200,17 @@ def _log_rest(gram: Array, product: Array, torque: Array) -> Array:
     left = (torque**2).sum(axis=-2) - explained
     share = np.maximum(left / np.where(power > 0, power, 1.0), _GOOD)
     return np.asarray(np.where(power > 0, np.log(share), 0.0))
+
+
+ORDER = RecordingCheck(
+    name="order",
+    finds="velocities, torques, or all signals under the name of the wrong joint, with the order that fits",
+    advice="name the columns in that order",
+    codes=(
+        JOINT_NAME_ORDER,
+        VELOCITY_ORDER,
+        TORQUE_ORDER,
+        JOINT_ORDER,
+    ),
+    of_run=check_order,
+)

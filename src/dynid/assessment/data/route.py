@@ -10,7 +10,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.finding import Finding, FindingCode
+from dynid.assessment.data.channels import TORQUE_CONSTANT, TORQUE_ZERO
+from dynid.assessment.data.torque import (
+    TORQUE_GRAVITY_COMPENSATED,
+    TORQUE_TOO_SMALL,
+    TORQUE_UNRELATED,
+    TORQUE_UNSIGNED,
+)
+from dynid.assessment.finding import Finding
 from dynid.dynamics.functions import regressor
 from dynid.identification.stops import smallest_motions
 from dynid.recording.recording import Recording
@@ -26,12 +33,12 @@ Goal = Literal["bodies", "payload", "flexible", "legs", "gains", "actuators", "r
 # Findings that say that an effort is no torque of its joint.
 _NOT_TORQUES = frozenset(
     {
-        FindingCode.TORQUE_UNSIGNED,
-        FindingCode.TORQUE_TOO_SMALL,
-        FindingCode.TORQUE_UNRELATED,
-        FindingCode.TORQUE_GRAVITY_COMPENSATED,
-        FindingCode.TORQUE_ZERO,
-        FindingCode.TORQUE_CONSTANT,
+        TORQUE_UNSIGNED,
+        TORQUE_TOO_SMALL,
+        TORQUE_UNRELATED,
+        TORQUE_GRAVITY_COMPENSATED,
+        TORQUE_ZERO,
+        TORQUE_CONSTANT,
     }
 )
 # Efforts are given up where this share of the joints that move has none that is a torque.

@@ -7,12 +7,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.assessment.data.context import Context
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.errors import DynidError
 from dynid.identification.stops import Stop, stops_of_rows
 from dynid.signals.settings import Signals
 
-__all__ = ["check_stops"]
+__all__ = ["STOPS"]
+
+MECHANICAL_STOP = FindingCode(
+    "mechanical_stop",
+    "a joint presses against a mechanical stop; these samples are left out",
+    "warning",
+    signal="q",
+    limited=True,
+)
 
 # A stop this near to a limit of the robot (rad or m) is that limit; limits in robot files are rounded.
 _AT_LIMIT = 0.02
@@ -38,7 +47,7 @@ def check_stops(context: Context) -> Iterator[Finding]:
     for stop, pressed in stops:
         j = context.robot.coordinates.index(stop.joint)
         yield Finding(
-            FindingCode.MECHANICAL_STOP,
+            MECHANICAL_STOP,
             "warning",
             name,
             recording.joints[j],
@@ -57,3 +66,13 @@ def _limit(context: Context, stop: Stop) -> str:
     side = "upper" if stop.side > 0 else "lower"
     at = np.isfinite(limit) and abs(limit - stop.position) < _AT_LIMIT
     return f", its {side} limit" if at else f" at the {side} end of its range"
+
+
+STOPS = RecordingCheck(
+    name="stops",
+    finds="joints that press against a mechanical stop: torque at one end of their range that no motion explains, "
+    "at a position limit where limits are known",
+    advice="keep away from the stop; the samples are left out",
+    codes=(MECHANICAL_STOP,),
+    of_recording=check_stops,
+)

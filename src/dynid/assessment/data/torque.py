@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import Gain, basis, effective_rows, find_delay, gain_of
 from dynid.assessment.data.order import joint_order, torque_order
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.data.zeros import joint_zeros
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.run import Run
@@ -17,9 +18,55 @@ from dynid.robot.drives import TermKind
 from dynid.robot.model import Robot
 from dynid.signals.unsigned import is_unsigned
 
-__all__ = ["check_torque"]
+__all__ = [
+    "FRICTION_SIGN",
+    "TORQUE",
+    "TORQUE_DELAY",
+    "TORQUE_GRAVITY_COMPENSATED",
+    "TORQUE_SIGN",
+    "TORQUE_TOO_SMALL",
+    "TORQUE_UNRELATED",
+    "TORQUE_UNSIGNED",
+]
 
 Array = NDArray[np.float64]
+
+TORQUE_OFFSET = FindingCode("torque_offset", "the torque has a constant offset", ("warning", "info"), signal="torque")
+TORQUE_UNSIGNED = FindingCode(
+    "torque_unsigned",
+    "the torques never change their sign although the joints move in both directions: unsigned currents; or that of "
+    "one joint always has the sign of the velocity",
+    "error",
+    signal="torque",
+)
+TORQUE_NOT_COMPARED = FindingCode(
+    "torque_not_compared", "the torques cannot be compared with an a-priori model", "info", signal="torque"
+)
+TORQUE_DELAY = FindingCode(
+    "torque_delay", "the torque is delayed against the motion, or runs ahead of it", "warning", signal="torque"
+)
+TORQUE_SIGN = FindingCode(
+    "torque_sign", "the torque has the wrong sign against the a-priori model", "error", signal="torque"
+)
+TORQUE_UNIT = FindingCode(
+    "torque_unit",
+    "the factor is so large that the channel is a current, a motor torque or in another unit",
+    "warning",
+    signal="torque",
+)
+TORQUE_GAIN = FindingCode(
+    "torque_gain", "the torque differs from the a-priori model by a factor", "warning", signal="torque"
+)
+FRICTION_SIGN = FindingCode("friction_sign", "the friction in the torque has the wrong sign", "error", signal="torque")
+TORQUE_TOO_SMALL = FindingCode(
+    "torque_too_small", "the effort varies far less than the torque that the motion needs", "warning", signal="torque"
+)
+TORQUE_GRAVITY_COMPENSATED = FindingCode(
+    "torque_gravity_compensated", "the effort does not contain the static load", "warning", signal="torque"
+)
+TORQUE_UNRELATED = FindingCode(
+    "torque_unrelated", "the effort is unrelated to the torque that the motion needs", "warning", signal="torque"
+)
 
 # Torques are delayed by milliseconds; beyond a fifth of a second the fit finds another part of the motion.
 _LONGEST_DELAY = 0.2
@@ -62,8 +109,7 @@ def check_torque(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         return
     if is_unsigned(cleaned.v[:, cleaned.moving], run.torque[:, cleaned.moving]):
         yield context.found(
-            FindingCode.TORQUE_UNSIGNED,
-            "error",
+            TORQUE_UNSIGNED,
             run,
             None,
             "The torques never change their sign although the joints move in both directions: they are magnitudes, "
@@ -74,8 +120,7 @@ def check_torque(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         return
     if cleaned.model is None:
         yield context.found(
-            FindingCode.TORQUE_NOT_COMPARED,
-            "info",
+            TORQUE_NOT_COMPARED,
             run,
             None,
             "The torques cannot be compared with the robot: its masses or the motion of its base are unknown.",
@@ -104,8 +149,7 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
     if seconds:
         late = "lags behind" if seconds > 0 else "runs ahead of"
         yield context.found(
-            FindingCode.TORQUE_DELAY,
-            "warning",
+            TORQUE_DELAY,
             run,
             j,
             f"The torque {late} the motion.",
@@ -151,8 +195,7 @@ def _without_sign(run: Run, context: Context, cleaned: Cleaned, j: int) -> Itera
             left, turned = float(np.sum((signed - guess) ** 2)), float(np.mean(signed[large] * y[large] < 0))
     if turned > _TURNED and left < _SIGN_SHARE**2 * rest:
         yield context.found(
-            FindingCode.TORQUE_UNSIGNED,
-            "error",
+            TORQUE_UNSIGNED,
             run,
             j,
             "The torque always has the sign of the velocity, also where the motion needs the opposite one: it was "
@@ -189,8 +232,7 @@ def _sign_and_gain(run: Run, context: Context, j: int, gain: Gain) -> Iterator[F
     times = f"{gain.value:.3g} times the model (between {low:.3g} and {high:.3g} with 95 percent confidence)"
     if gain.value < 0:
         yield context.found(
-            FindingCode.TORQUE_SIGN,
-            "error",
+            TORQUE_SIGN,
             run,
             j,
             "The torque has the opposite sign of the a-priori model's.",
@@ -207,8 +249,7 @@ def _sign_and_gain(run: Run, context: Context, j: int, gain: Gain) -> Iterator[F
         else "The torque differs from the a-priori model by a factor: a wrong drive gain, a payload, or a wrong model."
     )
     yield context.found(
-        FindingCode.TORQUE_UNIT if odd else FindingCode.TORQUE_GAIN,
-        "warning",
+        TORQUE_UNIT if odd else TORQUE_GAIN,
         run,
         j,
         what,
@@ -231,8 +272,7 @@ def _friction_sign(
     size = float(np.std(y))
     if float(part @ v) < 0 and np.std(part) > _FRICTION_SHARE * size and np.std(rest) < _FRICTION_SHARE * np.std(part):
         yield context.found(
-            FindingCode.FRICTION_SIGN,
-            "error",
+            FRICTION_SIGN,
             run,
             j,
             "The friction in the torque drives the joint instead of braking it: the sign is reversed.",
@@ -250,8 +290,7 @@ def _unrelated(run: Run, context: Context, j: int, y: Array, model: Array, gain:
     doing = "Find out what this channel measures; if gains or gear ratios are unknown, leave this joint out of the fit."
     if gain.size < _TOO_SMALL * gain.weight:
         yield context.found(
-            FindingCode.TORQUE_TOO_SMALL,
-            "warning",
+            TORQUE_TOO_SMALL,
             run,
             j,
             "The effort varies far less than the torque that the motion needs: it is not a joint torque.",
@@ -260,8 +299,7 @@ def _unrelated(run: Run, context: Context, j: int, y: Array, model: Array, gain:
         )
     elif still > 5 * gain.size and still > 3 * float(np.std(model)) and abs(float(y.mean())) < _TOO_SMALL * still:
         yield context.found(
-            FindingCode.TORQUE_GRAVITY_COMPENSATED,
-            "warning",
+            TORQUE_GRAVITY_COMPENSATED,
             run,
             j,
             "The effort does not contain the static load of the joint: gravity is compensated separately.",
@@ -270,8 +308,7 @@ def _unrelated(run: Run, context: Context, j: int, y: Array, model: Array, gain:
         )
     elif loaded and gain.weight > 0.5 * gain.size and gain.share < _UNRELATED:
         yield context.found(
-            FindingCode.TORQUE_UNRELATED,
-            "warning",
+            TORQUE_UNRELATED,
             run,
             j,
             "The effort is unrelated to the torque that the motion needs.",
@@ -288,11 +325,33 @@ def _offset(run: Run, context: Context, j: int, offset: Gain) -> Iterator[Findin
     robot = context.robot
     modeled = any(robot.tree_coordinates[t.owner] == robot.coordinates[j] and t.kind in _OFFSETS for t in robot.drives)
     yield context.found(
-        FindingCode.TORQUE_OFFSET,
-        "warning" if size > _LARGE_OFFSET * offset.size and not modeled else "info",
+        TORQUE_OFFSET,
         run,
         j,
         "The torque has a constant offset.",
         f"{offset.value:.3g} {context.force_unit(j)}",
         "It is identified with the friction." if modeled else "Model an offset in the friction of this joint.",
+        severity="warning" if size > _LARGE_OFFSET * offset.size and not modeled else "info",
     )
+
+
+TORQUE = RecordingCheck(
+    name="torque",
+    finds="torques logged without their sign; reversed sign, gain far from 1, delay and offset against the a-priori "
+    "bodies; efforts that are currents, do not contain the static load, or are unrelated to the motion",
+    advice="reverse the sign; give drive gains; give the delay to the signal settings",
+    codes=(
+        TORQUE_NOT_COMPARED,
+        TORQUE_UNSIGNED,
+        TORQUE_SIGN,
+        FRICTION_SIGN,
+        TORQUE_GAIN,
+        TORQUE_UNIT,
+        TORQUE_DELAY,
+        TORQUE_OFFSET,
+        TORQUE_TOO_SMALL,
+        TORQUE_GRAVITY_COMPENSATED,
+        TORQUE_UNRELATED,
+    ),
+    of_run=check_torque,
+)

@@ -9,11 +9,24 @@ import numpy as np
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import Delay, find_delay, gain_of
 from dynid.assessment.data.order import velocity_order
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
-__all__ = ["check_velocity"]
+__all__ = ["VELOCITY", "VELOCITY_SIGN"]
+
+VELOCITY_GAIN = FindingCode(
+    "velocity_gain", "the velocity is a multiple of the derivative of the position", "error", signal="v"
+)
+VELOCITY_DELAY = FindingCode("velocity_delay", "the velocity is delayed", "warning", signal="v")
+VELOCITY_UNRELATED = FindingCode(
+    "velocity_unrelated", "the velocity is unrelated to the position", "warning", signal="v"
+)
+VELOCITY_NOISE = FindingCode("velocity_noise", "the velocity is noisy", "warning", signal="v")
+VELOCITY_SIGN = FindingCode("velocity_sign", "the velocity has the wrong sign", "error", signal="v")
+VELOCITY_IS_POSITION = FindingCode("velocity_is_position", "the velocity is a commanded position", "error", signal="v")
+VELOCITY_UNIT = FindingCode("velocity_unit", "the velocity is in another unit", "error", signal="v")
 
 # Velocity filters of controllers have delays of up to a few tenths of a second.
 _LONGEST_DELAY = 0.5
@@ -61,8 +74,7 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
         followed = find_delay(position, measured, cleaned.step, _LONGEST_DELAY)
         if followed.rest < _REPEATS:
             yield context.found(
-                FindingCode.VELOCITY_IS_POSITION,
-                "error",
+                VELOCITY_IS_POSITION,
                 run,
                 j,
                 "The velocity is a position: the joint follows it, as it does a command.",
@@ -71,8 +83,7 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
             )
             return
         yield context.found(
-            FindingCode.VELOCITY_UNRELATED,
-            "warning",
+            VELOCITY_UNRELATED,
             run,
             j,
             "The velocity is unrelated to the derivative of the position.",
@@ -89,8 +100,7 @@ def _check_joint(run: Run, context: Context, cleaned: Cleaned, j: int) -> Iterat
     size = abs(gain.value) * float(np.sqrt(np.mean(true**2)))
     if noise > _NOISE_ERROR * size:
         yield context.found(
-            FindingCode.VELOCITY_NOISE,
-            "warning",
+            VELOCITY_NOISE,
             run,
             j,
             "The velocity is noisy.",
@@ -103,8 +113,7 @@ def _check_factor(run: Run, context: Context, j: int, gain: float) -> Iterator[F
     """Check sign and unit of a velocity."""
     if gain < 0:
         yield context.found(
-            FindingCode.VELOCITY_SIGN,
-            "error",
+            VELOCITY_SIGN,
             run,
             j,
             "The velocity has the opposite sign of the derivative of the position.",
@@ -118,8 +127,7 @@ def _check_factor(run: Run, context: Context, j: int, gain: float) -> Iterator[F
     for factor, (words, unit) in known.items():
         if abs(size / factor - 1) < _RECOGNISED:
             yield context.found(
-                FindingCode.VELOCITY_UNIT,
-                "error",
+                VELOCITY_UNIT,
                 run,
                 j,
                 f"The velocity is {words}.",
@@ -128,8 +136,7 @@ def _check_factor(run: Run, context: Context, j: int, gain: float) -> Iterator[F
             )
             return
     yield context.found(
-        FindingCode.VELOCITY_GAIN,
-        "error",
+        VELOCITY_GAIN,
         run,
         j,
         "The velocity is a multiple of the derivative of the position: a gear ratio, a unit, or a wrong sampling rate.",
@@ -145,11 +152,28 @@ def _check_delay(run: Run, context: Context, cleaned: Cleaned, j: int, delay: De
         return
     late = "lags behind" if delay.seconds > 0 else "runs ahead of"
     yield context.found(
-        FindingCode.VELOCITY_DELAY,
-        "warning",
+        VELOCITY_DELAY,
         run,
         j,
         f"The velocity {late} the position, which causes an error of {100 * error:.2g} percent.",
         f"{abs(delay.seconds):.3g} seconds",
         "Differentiate filtered positions instead of using this velocity.",
     )
+
+
+VELOCITY = RecordingCheck(
+    name="velocity",
+    finds="commanded positions that are read as velocities (`qd_*`); unit (degrees, revolutions, per minute), gear "
+    "ratio, sign, delay and noise against the differentiated position",
+    advice="name the column `reference`; give the unit or sign, or differentiate positions instead",
+    codes=(
+        VELOCITY_IS_POSITION,
+        VELOCITY_UNRELATED,
+        VELOCITY_SIGN,
+        VELOCITY_UNIT,
+        VELOCITY_GAIN,
+        VELOCITY_DELAY,
+        VELOCITY_NOISE,
+    ),
+    of_run=check_velocity,
+)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.data.context import Context
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.dynamics.centroidal import center_of_mass, total_mass
 from dynid.dynamics.frames import base_placement
@@ -21,9 +22,20 @@ from dynid.robot.mechanism import WRENCH_CHANNELS
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
 
-__all__ = ["check_wrench"]
+__all__ = ["WRENCH"]
 
 Array = NDArray[np.float64]
+
+WRENCH_UNUSABLE = FindingCode("wrench_unusable", "the wrenches cannot be used", "error", signal="wrench")
+WRENCH_SIGN = FindingCode("wrench_sign", "the wrench is that of the robot on the sensor", "error", signal="wrench")
+WRENCH_AXES = FindingCode(
+    "wrench_axes", "the force does not point against gravity", ("error", "warning"), signal="wrench"
+)
+WRENCH_WEIGHT = FindingCode(
+    "wrench_weight", "the force differs from the weight of the a-priori model", "warning", signal="wrench"
+)
+WRENCH_POINT = FindingCode("wrench_point", "the force passes beside the centre of mass", "warning", signal="wrench")
+WRENCH_NOT_ZEROED = FindingCode("wrench_not_zeroed", "the wrench sensor was not zeroed", "warning", signal="wrench")
 
 # Below this velocity (rad/s and m/s) the robot stands still and the wrench is its weight.
 _STILL = 0.05
@@ -62,9 +74,7 @@ def check_wrench(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
     motion = context.once("wrench motion", run, lambda r: _motion(robot, r))
     if isinstance(motion, str):
         fix = "Give the motion of the base, and the frame in which each wrench is measured."
-        yield context.found(
-            FindingCode.WRENCH_UNUSABLE, "error", run, None, "The wrenches cannot be used.", motion, fix
-        )
+        yield context.found(WRENCH_UNUSABLE, run, None, "The wrenches cannot be used.", motion, fix)
         return
     if not gravity:
         return
@@ -115,8 +125,7 @@ def _direction(robot: Robot, run: Run, context: Context, motion: Motion, stand: 
     angle = _angle(stand.force, -robot.gravity)
     if angle > 180.0 - _WRONG:
         yield context.found(
-            FindingCode.WRENCH_SIGN,
-            "error",
+            WRENCH_SIGN,
             run,
             None,
             "The force on the robot points down: it is the force of the robot on the sensor.",
@@ -130,20 +139,19 @@ def _direction(robot: Robot, run: Run, context: Context, motion: Motion, stand: 
         if better:
             hint = f"In {better} it points up: set them in sensors=."
         yield context.found(
-            FindingCode.WRENCH_AXES,
-            "error" if angle > _WRONG else "warning",
+            WRENCH_AXES,
             run,
             None,
             "The force on the robot does not point against gravity: its axes are wrong, or it is not zeroed.",
             f"{angle:.0f} degrees from the vertical, {stand.how}",
             hint,
+            severity="error" if angle > _WRONG else "warning",
         )
         return
     off = size / (mass * gravity) - 1.0 if mass > 0 else 0.0
     if abs(off) > _OFF:
         yield context.found(
-            FindingCode.WRENCH_WEIGHT,
-            "warning",
+            WRENCH_WEIGHT,
             run,
             None,
             "The force on the robot differs from the weight of its a-priori model.",
@@ -153,8 +161,7 @@ def _direction(robot: Robot, run: Run, context: Context, motion: Motion, stand: 
     beside = float(np.linalg.norm(stand.lever))
     if beside > _BESIDE:
         yield context.found(
-            FindingCode.WRENCH_POINT,
-            "warning",
+            WRENCH_POINT,
             run,
             None,
             "The force on the robot passes beside its centre of mass: the moments refer to another point.",
@@ -193,8 +200,7 @@ def _unloaded(run: Run, context: Context, motion: Motion, weight: float) -> Iter
             offset = float(np.linalg.norm(quiet.mean(axis=0)))
             if offset > _OFFSET * weight:
                 yield context.found(
-                    FindingCode.WRENCH_NOT_ZEROED,
-                    "warning",
+                    WRENCH_NOT_ZEROED,
                     run,
                     None,
                     f"Wrench sensor '{name}' measures a force without load: it was not zeroed.",
@@ -208,3 +214,21 @@ def _angle(a: Array, b: Array) -> float:
     """Degrees between two vectors; 180 where one vanishes."""
     size = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(np.degrees(np.arccos(np.clip(a @ b / size, -1.0, 1.0)))) if size > 0 else 180.0
+
+
+WRENCH = RecordingCheck(
+    name="wrench",
+    finds="of a floating or instrumented base: force that differs from the weight, is tilted or points down, or "
+    "passes beside the centre of mass; sensors that were not zeroed",
+    advice="give the axes; reverse the sign; correct the placement; zero the sensor",
+    codes=(
+        WRENCH_UNUSABLE,
+        WRENCH_SIGN,
+        WRENCH_AXES,
+        WRENCH_WEIGHT,
+        WRENCH_POINT,
+        WRENCH_NOT_ZEROED,
+    ),
+    of_run=check_wrench,
+    joints=False,
+)

@@ -11,13 +11,21 @@ from numpy.typing import NDArray
 from dynid.assessment.data.context import Cleaned, Context
 from dynid.assessment.data.fit import basis
 from dynid.assessment.data.order import joint_order, torque_order
+from dynid.assessment.data.recording_check import RecordingCheck
 from dynid.assessment.finding import Finding, FindingCode
 from dynid.recording.run import Run
 from dynid.robot.model import Robot
 
-__all__ = ["check_zeros", "joint_zeros"]
+__all__ = ["POSITION_ZERO", "ZEROS", "joint_zeros"]
 
 Array = NDArray[np.float64]
+
+POSITION_ZERO = FindingCode(
+    "position_zero",
+    "the zero of a joint is a quarter or half turn away, or it counts in the opposite direction",
+    "error",
+    signal="q",
+)
 # Quarter turns to add to a position that was multiplied by the sign, and the sign.
 Zero = tuple[int, int]
 
@@ -46,8 +54,7 @@ def check_zeros(robot: Robot, run: Run, context: Context) -> Iterator[Finding]:
         alike = "" if len(options) == 1 else " Several do so alike."
         doing = ", or ".join(_remedy(*zero) for zero in options)
         yield context.found(
-            FindingCode.POSITION_ZERO,
-            "error",
+            POSITION_ZERO,
             run,
             j,
             "The position of this joint is not that of the robot description: with another zero or direction, the "
@@ -191,3 +198,13 @@ class _Search:
             if explained > _CLEARLY * whole:
                 clear, reversed_ = clear + 1, reversed_ + (along < 0)
         return shares, float(min(reversed_, 1 + clear - reversed_))
+
+
+ZEROS = RecordingCheck(
+    name="zeros",
+    finds="positions whose zero is a quarter or half turn from that of the robot description, or that count in the "
+    "opposite direction",
+    advice="add the angle (`offset`), reverse the joint (`sign`), or correct the description",
+    codes=(POSITION_ZERO,),
+    of_run=check_zeros,
+)

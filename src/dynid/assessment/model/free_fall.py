@@ -20,7 +20,7 @@ from dynid.dynamics.functions import (
     potential_energy,
 )
 from dynid.errors import DataError, DynidError, InvalidShape, InvalidValue, UnknownName, named
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import TermKind, drive_kinds
 from dynid.robot.model import Robot
 
 __all__ = ["FreeFall", "Method", "free_fall", "passive_acceleration"]
@@ -32,7 +32,7 @@ METHODS = ("LSODA", "RK45")
 _DIVERGED = 1e6  # rad/s or m/s; no robot reaches it, and the integration is still accurate
 _MAX_STEPS = 100_000  # a fall of some seconds takes hundreds of steps, some ten thousand if it is stiff
 _DIFFERENCE = 1e-7  # relative step of the Jacobian: half of the digits
-_COULOMB = (TermKind.COULOMB, TermKind.COULOMB_POSITIVE, TermKind.COULOMB_NEGATIVE)
+_COULOMB = drive_kinds("coulomb")
 
 
 @dataclass(frozen=True, eq=False)

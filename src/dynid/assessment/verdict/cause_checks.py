@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.assessment.causes.cause import Cause, CauseCode
-from dynid.assessment.finding import FindingCode
+from dynid.assessment.causes.cause import Cause
+from dynid.assessment.data.torque import TORQUE_DELAY
 from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import unchecked
@@ -26,18 +26,11 @@ _FAILS, _FAILING_SHARE, _PROBABLE = 0.1, 0.5, 0.5
 _VISIBLE_GAIN = 0.1
 _OTHER_JOINTS = "the joints of the log are not those of the robot: what follows from that is not searched for"
 _UNKNOWN = "the fitted recording was not given, or it does not have the torques of all joints"
-_SWAPPED = (CauseCode.JOINTS_SWAPPED, CauseCode.POSITIONS_SWAPPED, CauseCode.TORQUES_SWAPPED)
-_GRAVITY = (CauseCode.GRAVITY_COMPENSATED, CauseCode.GRAVITY_REVERSED, CauseCode.GRAVITY_MISSING)
-_GAIN = (CauseCode.TORQUE_GAIN, CauseCode.TORQUE_ASYMMETRIC, CauseCode.TORQUE_NONLINEAR, CauseCode.CROSSTALK)
-_SCALE = (*_GAIN, *_GRAVITY, *_SWAPPED)
-_TIME = (CauseCode.DELAY, CauseCode.JOINT_DELAY, CauseCode.LOW_PASS, CauseCode.CLOCK_RATE)
-_GEOMETRY = (CauseCode.TILT, CauseCode.ENCODER_OFFSET, CauseCode.POSITION_GAIN, CauseCode.PLACEMENT)
-_BENDING = (CauseCode.ELASTICITY, CauseCode.SWINGING_BASE, CauseCode.BACKLASH)
 
 
 def check_geometry(evidence: Evidence) -> Check:
     """Check for a tilted base, encoder offsets and links of the wrong length."""
-    return _named(evidence, CheckCode.GEOMETRY, _GEOMETRY, "no tilt, encoder offset or wrong link length is seen")
+    return _named(evidence, CheckCode.GEOMETRY, "no tilt, encoder offset or wrong link length is seen")
 
 
 def check_torque_scale(evidence: Evidence) -> Check:
@@ -48,25 +41,24 @@ def check_torque_scale(evidence: Evidence) -> Check:
     if blind:
         sizes = ", ".join(f"{100 * x:.0f} % in '{j}'" if x < 1.0 else f"any in '{j}'" for j, x in blind.items())
         words += f"; parameters of the model imitate wrong gains up to these sizes, which no check sees: {sizes}"
-    return _named(evidence, CheckCode.TORQUE_SCALE, _SCALE, words)
+    return _named(evidence, CheckCode.TORQUE_SCALE, words)
 
 
 def check_flexibility(evidence: Evidence) -> Check:
     """Check for elastic joints, a rocking base, and backlash."""
-    return _named(evidence, CheckCode.FLEXIBILITY, _BENDING, "no elasticity or backlash is seen")
+    return _named(evidence, CheckCode.FLEXIBILITY, "no elasticity or backlash is seen")
 
 
 def check_change(evidence: Evidence) -> Check:
     """Check for friction that drifts, and for a payload that one of the runs carries."""
-    kinds = (CauseCode.DRIFT, CauseCode.PAYLOAD)
-    return _named(evidence, CheckCode.CHANGE, kinds, "nothing changed during or between the recordings")
+    return _named(evidence, CheckCode.CHANGE, "nothing changed during or between the recordings")
 
 
 def check_delay(evidence: Evidence) -> Check:
     """Check for torques that lag the motion, by a delay or a low-pass, and for a clock with another rate."""
     words = "there is no significant delay between torques and motion"
-    found = _named(evidence, CheckCode.DELAY, _TIME, words)
-    findings = [f for f in evidence.findings or () if f.code == FindingCode.TORQUE_DELAY]
+    found = _named(evidence, CheckCode.DELAY, words)
+    findings = [f for f in evidence.findings or () if f.code == TORQUE_DELAY]
     if findings and found.result == "passed":
         first, where = findings[0], ", ".join(sorted({f.joint for f in findings}))
         words = f"{first.what.rstrip('.')} ({where}: {first.how_much})"
@@ -76,20 +68,20 @@ def check_delay(evidence: Evidence) -> Check:
 
 def check_residual(evidence: Evidence) -> Check:
     """Check for effects in the drives that the model does not have: friction, ripple, saturation, springs."""
-    others = {*_GEOMETRY, *_SCALE, *_BENDING, *_TIME, CauseCode.DRIFT, CauseCode.PAYLOAD}
-    kinds = tuple(c for c in CauseCode if c not in others)
-    return _named(evidence, CheckCode.RESIDUAL, kinds, "no effect of the drives is missing from the model")
+    return _named(evidence, CheckCode.RESIDUAL, "no effect of the drives is missing from the model")
 
 
-def _named(evidence: Evidence, code: CheckCode, kinds: tuple[CauseCode, ...], passed: str) -> Check:
-    """Check for causes of these kinds; the one that most probably matters most is named, the worst decides."""
+def _named(evidence: Evidence, code: CheckCode, passed: str) -> Check:
+    """Check for its causes; the one that most probably matters most is named, the worst decides."""
     if evidence.other_joints:
         return unchecked(code, _OTHER_JOINTS)
     if evidence.causes is None:
         return unchecked(code, _UNKNOWN)
     # What is found at a joint whose torque has the wrong sign or spikes follows from that, of which other checks tell.
     spoiled = evidence.spoiled_joints
-    found = [c for c in evidence.causes.causes if c.code in kinds and not (c.joints and spoiled.issuperset(c.joints))]
+    found = [
+        c for c in evidence.causes.causes if c.code.check == code and not (c.joints and spoiled.issuperset(c.joints))
+    ]
     unit = "of the torque"
     if not found:
         return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)
@@ -107,7 +99,7 @@ def _fails(cause: Cause, weight: float) -> bool:
     The error itself fails where it is too large, whatever its cause.
     """
     large = weight * cause.unexplained > _FAILS and cause.share > _FAILING_SHARE
-    return cause.code in (*_SWAPPED, *_GRAVITY) or (large and cause.probability >= _PROBABLE)
+    return cause.code.fatal or (large and cause.probability >= _PROBABLE)
 
 
 def _weight(evidence: Evidence, cause: Cause) -> float:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.finding import Finding, FindingCode
+from dynid.assessment.data.torque import FRICTION_SIGN, TORQUE_SIGN
+from dynid.assessment.data.velocity import VELOCITY_SIGN
+from dynid.assessment.finding import Finding
 from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.hypothesis import TestCode
 from dynid.identification.estimators.registry import is_feedback_free
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import TermKind, drive_kinds
 
 __all__ = [
     "check_data",
@@ -27,8 +29,8 @@ Array = NDArray[np.float64]
 _ROWS, _FEW_ROWS = 20.0, 3.0
 # Standard deviations below zero from which the sign of a friction or rotor inertia counts as wrong.
 _SIGMAS = 4.0
-_FRICTION = tuple(TermKind)[TermKind.VISCOUS : TermKind.OFFSET]
-_WRONG_SIGN = (FindingCode.VELOCITY_SIGN, FindingCode.TORQUE_SIGN, FindingCode.FRICTION_SIGN)
+_FRICTION = drive_kinds("viscous", "coulomb", "stribeck")
+_WRONG_SIGN = (VELOCITY_SIGN, TORQUE_SIGN, FRICTION_SIGN)
 
 
 def check_rows(evidence: Evidence) -> Check:

@@ -17,7 +17,12 @@ from dynid.assessment.causes.diagnosis import Diagnosis
 from dynid.assessment.causes.missing import MissingEffects, missing_effects
 from dynid.assessment.causes.nested import terms_needed
 from dynid.assessment.causes.residuals import residual_tests
-from dynid.assessment.finding import Finding, FindingCode
+from dynid.assessment.data.limits import POSITION_UNIT
+from dynid.assessment.data.order import JOINT_ORDER, TORQUE_ORDER
+from dynid.assessment.data.spikes import TORQUE_SPIKES
+from dynid.assessment.data.torque import FRICTION_SIGN, TORQUE_SIGN, TORQUE_UNSIGNED
+from dynid.assessment.data.zeros import POSITION_ZERO
+from dynid.assessment.finding import Finding
 from dynid.assessment.model.horizon import SimulationError
 from dynid.assessment.model.horizon_simulation import simulation_error_of_motions
 from dynid.assessment.verdict.torques import Torques, states_within, torques_of, torques_of_fit
@@ -41,15 +46,13 @@ Array = NDArray[np.float64]
 # Findings on torques that spoil a joint, and on joints that are not those of the robot.
 _SPOILED = frozenset(
     {
-        FindingCode.TORQUE_SIGN,
-        FindingCode.TORQUE_UNSIGNED,
-        FindingCode.FRICTION_SIGN,
-        FindingCode.TORQUE_SPIKES,
+        TORQUE_SIGN,
+        TORQUE_UNSIGNED,
+        FRICTION_SIGN,
+        TORQUE_SPIKES,
     }
 )
-_OTHER_JOINTS = frozenset(
-    {FindingCode.POSITION_ZERO, FindingCode.POSITION_UNIT, FindingCode.JOINT_ORDER, FindingCode.TORQUE_ORDER}
-)
+_OTHER_JOINTS = frozenset({POSITION_ZERO, POSITION_UNIT, JOINT_ORDER, TORQUE_ORDER})
 
 
 @dataclass(frozen=True, eq=False)

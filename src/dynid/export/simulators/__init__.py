@@ -1,1 +1,1 @@
-"""Actuators as the files of simulators, one module per simulator."""
+"""Actuators as the files of simulators."""

@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynid.errors import NotApplicable, UnknownName, did_you_mean
-from dynid.export.endings import SIMULATOR_ENDINGS
+from dynid.errors import NotApplicable
 from dynid.export.label import Label, label_of, passed
-from dynid.export.mjcf import missing_meshes
-from dynid.export.simulators.drake import DRAKE
-from dynid.export.simulators.gazebo import GAZEBO
-from dynid.export.simulators.genesis import GENESIS
-from dynid.export.simulators.isaaclab import ISAACLAB
-from dynid.export.simulators.mjlab import MJLAB
-from dynid.export.simulators.mujoco import MUJOCO
 from dynid.export.simulators.properties import Kept, Losses, loss_sentences
-from dynid.export.simulators.ros2_control import ROS2_CONTROL, ROS2_CONTROLLERS
-from dynid.export.simulators.simulator import Simulator
+from dynid.export.simulators.registry import simulator_target, simulator_targets
+from dynid.export.simulators.target import SimulatorTarget
 from dynid.export.simulators.values import Actuators, actuators_of
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
@@ -25,18 +17,7 @@ from dynid.markup import HtmlSummary
 from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 
-__all__ = ["SIMULATORS", "SimulatorFile", "actuator_text", "list_simulators", "write_actuators"]
-
-SIMULATORS: dict[str, Simulator] = {
-    "mujoco": MUJOCO,
-    "isaaclab": ISAACLAB,
-    "mjlab": MJLAB,
-    "drake": DRAKE,
-    "gazebo": GAZEBO,
-    "ros2_control": ROS2_CONTROL,
-    "ros2_controllers": ROS2_CONTROLLERS,
-    "genesis": GENESIS,
-}
+__all__ = ["SimulatorFile", "actuator_text", "list_simulators", "write_actuators"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +49,7 @@ class SimulatorFile(HtmlSummary):
         kept = [f"  {k.what}: {k.place}" for k in self.kept]
         lost = [f"  {sentence}" for sentence in loss_sentences(self.lost)] or ["  nothing"]
         more = [f"  {warning}" for warning in self.warnings]
-        lines = [f"{self.path} for {SIMULATORS[self.simulator].words}", "kept:", *kept, "lost:", *lost]
+        lines = [f"{self.path} for {simulator_target(self.simulator).words}", "kept:", *kept, "lost:", *lost]
         return "\n".join([*lines, *(["warnings:", *more] if more else [])])
 
 
@@ -83,10 +64,10 @@ def list_simulators() -> dict[str, str]:
     Examples
     --------
     >>> import dynid
-    >>> list(dynid.export.list_simulators())
-    ['mujoco', 'isaaclab', 'mjlab', 'drake', 'gazebo', 'ros2_control', 'ros2_controllers', 'genesis']
+    >>> dynid.export.list_simulators()["mujoco"]
+    '.xml'
     """
-    return dict(SIMULATOR_ENDINGS)
+    return {name: target.ending for name, target in simulator_targets().items()}
 
 
 def actuator_text(
@@ -114,7 +95,7 @@ def actuator_text(
         Physics step of the simulation (s), in which delays are counted: the period of the law if not given, or 1 ms for
         a law that acts continuously.
     template : str or Path, optional
-        Model file of the same robot, for simulators that read one ("mujoco": MJCF; "gazebo" and "ros2_control": URDF).
+        Model file of the same robot, for simulators whose file is a model: MJCF for MuJoCo, URDF for the others.
         Its text is kept; inertias, drives and actuators change.
     allow_infeasible : bool, default False
         Write parameters that are not physically consistent. They are refused otherwise.
@@ -181,7 +162,7 @@ def write_actuators(
         Physics step of the simulation (s), in which delays are counted: the period of the law if not given, or 1 ms for
         a law that acts continuously.
     template : str or Path, optional
-        Model file of the same robot, for simulators that read one ("mujoco": MJCF; "gazebo" and "ros2_control": URDF).
+        Model file of the same robot, for simulators whose file is a model: MJCF for MuJoCo, URDF for the others.
         Its text is kept; inertias, drives and actuators change.
     allow_infeasible : bool, default False
         Write parameters that are not physically consistent. They are refused otherwise.
@@ -208,8 +189,8 @@ def write_actuators(
     written = chosen.write(actuators)
     write_text(path, written.text)
     warnings = (*(() if actuators.label is None else actuators.label.warnings), *written.warnings)
-    if simulator == "mujoco":
-        warnings += tuple(missing_meshes(written.text, path, template))
+    if chosen.missing is not None:
+        warnings += tuple(chosen.missing(written.text, path, template))
     return SimulatorFile(Path(path), simulator, actuators.kept(chosen.places), written.lost, warnings)
 
 
@@ -228,12 +209,9 @@ def _actuators(
     return actuators_of(robot, law, step, template, allow_infeasible, found)
 
 
-def _named(simulator: str, template: str | Path | None) -> Simulator:
-    if simulator not in SIMULATORS:
-        hint = did_you_mean(simulator, SIMULATORS)
-        raise UnknownName(f"simulator '{simulator}' is unknown: use {', '.join(SIMULATORS)}{hint}", "simulator")
-    found = SIMULATORS[simulator]
-    if template is not None and not found.templates:
-        with_one = [name for name, s in SIMULATORS.items() if s.templates]
+def _named(simulator: str, template: str | Path | None) -> SimulatorTarget:
+    found = simulator_target(simulator)
+    if template is not None and not found.template:
+        with_one = [name for name, target in simulator_targets().items() if target.template]
         raise NotApplicable(f"a template is for {', '.join(with_one)}, not for {simulator}", "template")
     return found

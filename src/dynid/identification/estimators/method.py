@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from dynid.base.records import Plugins
 from dynid.errors import one_of
-from dynid.plugins import Plugins
 
 if TYPE_CHECKING:
     from dynid.identification.estimators.options import MethodOptions

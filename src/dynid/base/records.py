@@ -1,10 +1,13 @@
-"""Records that other packages add to those of dynid, by entry points; each is loaded when it is used."""
+"""Records of what can be added: found in the modules of a folder, and in packages of others by their entry points."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import logging
+import pkgutil
 import sys
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -12,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from dynid.errors import Duplicate, DynidError, InvalidType, Mismatch, Unsupported
 
-__all__ = ["Plugins"]
+__all__ = ["Plugins", "collect", "joined", "listed"]
 
 logger = logging.getLogger("dynid")
 
@@ -105,3 +108,83 @@ def _package(point: EntryPoint) -> str:
 def _warn(message: str) -> None:
     """Log a warning, once."""
     logger.warning("%s", message)
+
+
+def listed(package: str, group: str) -> tuple[str, ...]:
+    """Names of records without loading them: modules of a package, then entry points, each in alphabetical order.
+
+    Parameters
+    ----------
+    package : str
+        Package with one module per record, named as the record is.
+    group : str
+        Group of entry points of other packages, named as their records are.
+
+    Returns
+    -------
+    tuple of str
+    """
+    own = [name for name in _modules(package) if not name.startswith("_")]
+    return tuple(dict.fromkeys([*own, *(point.name for point in _points(group, tuple(sys.path)))]))
+
+
+def collect(package: str, kind: type[Record], group: str, word: str) -> dict[str, Record]:
+    """The records in the modules of a package, then those of other packages that can be loaded.
+
+    Parameters
+    ----------
+    package : str
+        Package whose modules hold records at their top, any number each.
+    kind : type
+        Class of the records.
+    group, word : str
+        As those of `Plugins`.
+
+    Returns
+    -------
+    dict of str to record
+        In alphabetical order of the modules and, within a module, in the order in which they are written.
+    """
+    found: list[Record] = []
+    for name in _modules(package):
+        # A module may import the record of another one.
+        own = vars(importlib.import_module(f"{package}.{name}")).values()
+        found += [record for record in own if isinstance(record, kind) and not any(record is x for x in found)]
+    return joined(found, kind, group, word)
+
+
+def joined(records: Iterable[Record], kind: type[Record], group: str, word: str) -> dict[str, Record]:
+    """Records of dynid by their names, then those of other packages that can be loaded.
+
+    Parameters
+    ----------
+    records : iterable of record
+        Records of dynid.
+    kind : type
+        Class of the records.
+    group, word : str
+        As those of `Plugins`.
+
+    Returns
+    -------
+    dict of str to record
+        A warning names each package whose record cannot be loaded.
+
+    Raises
+    ------
+    DynidError
+        If two records of dynid have the same name.
+    """
+    found: dict[str, Record] = {}
+    for record in records:
+        if record.name in found:
+            raise Duplicate(f"there are two records {kind.__name__} of the name '{record.name}'")
+        found[record.name] = record
+    return found | Plugins(group, kind, word).all(found)
+
+
+def _modules(package: str) -> Iterator[str]:
+    """Names of the modules of a package, in alphabetical order."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None and spec.submodule_search_locations is not None
+    yield from sorted(module.name for module in pkgutil.iter_modules(spec.submodule_search_locations))

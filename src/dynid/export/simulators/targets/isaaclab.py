@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.export.simulators.properties import ActuatorProperty, Loss, Lost
-from dynid.export.simulators.simulator import (
-    Simulator,
+from dynid.export.simulators.target import (
+    SimulatorTarget,
     Written,
     brake_limit,
     expression,
@@ -117,4 +117,11 @@ def _losses(actuators: Actuators) -> list[Loss]:
     return [*out, *actuators.rate_loss()]
 
 
-ISAACLAB = Simulator("Isaac Lab", _PLACES, _write)
+ISAACLAB = SimulatorTarget(
+    name="isaaclab",
+    words="Isaac Lab",
+    about="A configuration of actuators, with an entry per group of joints.",
+    ending=".py",
+    places=_PLACES,
+    write=_write,
+)

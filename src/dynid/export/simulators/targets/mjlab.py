@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.export.simulators.properties import ActuatorProperty, Loss, Lost
-from dynid.export.simulators.simulator import (
-    Simulator,
+from dynid.export.simulators.target import (
+    SimulatorTarget,
     Written,
     brake_limit,
     expression,
@@ -90,4 +90,11 @@ def _losses(actuators: Actuators) -> list[Loss]:
     return [*out, *actuators.rate_loss()]
 
 
-MJLAB = Simulator("mjlab", _PLACES, _write)
+MJLAB = SimulatorTarget(
+    name="mjlab",
+    words="mjlab",
+    about="A configuration of actuators, with an entry per group of equal joints.",
+    ending=".py",
+    places=_PLACES,
+    write=_write,
+)

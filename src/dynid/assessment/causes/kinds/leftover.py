@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.assessment.causes.cause_code import UNKNOWN
 from dynid.assessment.causes.cause_groups import Model
+from dynid.assessment.causes.cause_source import CauseSource
 
-__all__ = ["Leftover", "largest_leftover"]
+__all__ = ["LEFTOVER", "Leftover", "largest_leftover"]
 
 Array = NDArray[np.float64]
 
@@ -95,3 +97,6 @@ def _returning(r: Array, steps: list[NDArray[np.int64]], parts: NDArray[np.int64
             left -= mean[step[here]]
         gain += float(np.sum(r[here] ** 2) - np.sum(left**2))
     return gain
+
+
+LEFTOVER = CauseSource(name="leftover", codes=(UNKNOWN,))

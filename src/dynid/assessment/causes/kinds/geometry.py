@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import CauseCode, Relevance
 from dynid.assessment.causes.cause_groups import Group, Model
 from dynid.assessment.causes.cause_rows import CauseRows
+from dynid.assessment.causes.cause_source import CauseSource
 from dynid.assessment.causes.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.model import Robot
@@ -18,9 +19,69 @@ from dynid.robot.posture import tilted_gravity
 from dynid.signals.filters import lowpass
 from dynid.signals.settings import Motion
 
-__all__ = ["elasticity_between", "geometry_groups", "slopes_of"]
+__all__ = [
+    "BACKLASH",
+    "ELASTICITY",
+    "ENCODER_OFFSET",
+    "GEOMETRY",
+    "PLACEMENT",
+    "POSITION_GAIN",
+    "TILT",
+    "elasticity_between",
+    "geometry_groups",
+    "slopes_of",
+]
 
 Array = NDArray[np.float64]
+
+TILT = CauseCode(
+    "tilt",
+    "the base is tilted",
+    "measure how the base is mounted, give the gravity vector to the robot, identify again",
+    "0.5 degrees",
+    check="geometry",
+    relevance=Relevance(imitated=True),
+)
+ENCODER_OFFSET = CauseCode(
+    "encoder_offset",
+    "the zero position of a joint is wrong",
+    "correct the zero position of the joint (dynid calibrate), identify again",
+    "0.3 degrees",
+    check="geometry",
+    relevance=Relevance(imitated=True),
+)
+POSITION_GAIN = CauseCode(
+    "position_gain",
+    "the positions of a joint are scaled: gear ratio, counts per revolution",
+    "check the counts per revolution and the gear ratio of the encoder of this joint",
+    "2 %",
+    check="geometry",
+    relevance=Relevance(imitated=True),
+)
+PLACEMENT = CauseCode(
+    "placement",
+    "a link has another length or shape than in the model",
+    "check the length of the link before this joint in the robot description",
+    "5 mm",
+    check="geometry",
+    relevance=Relevance(imitated=True),
+)
+ELASTICITY = CauseCode(
+    "elasticity",
+    "a joint is elastic, with the encoder on the motor side",
+    "measure positions on the link side, excite more slowly, or model the elastic joint",
+    "1 % of the torque",
+    check="flexibility",
+    relevance=Relevance(sigmas=2.0, positive=True, clear=True),
+)
+BACKLASH = CauseCode(
+    "backlash",
+    "a joint has backlash, with the encoder on the motor side",
+    "measure positions on the link side, or preload the joint",
+    "1 % of the torque",
+    check="flexibility",
+    relevance=Relevance(positive=True, clear=True),
+)
 
 # Steps of the central differences: rad and m. Torques are quadratic in the placement, so they are exact there.
 _STEP = 1e-4
@@ -65,7 +126,7 @@ def _tilt(model: Model) -> Iterator[Group]:
             extra[:, at : at + 2] = np.column_stack([np.sin(angle), np.cos(angle)])
         wide.append(np.column_stack([part, extra]))
     yield Group(
-        CauseCode.TILT,
+        TILT,
         (),
         lambda size, _: f"the base is tilted by {size} degrees",
         model.everywhere(wide),
@@ -94,7 +155,7 @@ def _joint_groups(model: Model) -> Iterator[Group]:
         slopes = _slopes(model, j)
         unit, scale, least = ("degrees", _DEGREES, _LEAST_OFFSET) if revolute[j] else ("mm", 1e3, _LEAST_LENGTH)
         yield Group(
-            CauseCode.ENCODER_OFFSET,
+            ENCODER_OFFSET,
             (j,),
             _named(f"the position of '{name}' is off by", unit),
             model.everywhere([-x[:, 0] for x in slopes]),
@@ -106,7 +167,7 @@ def _joint_groups(model: Model) -> Iterator[Group]:
         states = [np.concatenate([getattr(m, s)[:, j] for m in rows.motions]) for s in "qva"]
         more = [-sum(x[:, k] * s[i] for k, s in enumerate(states)) for x, i in zip(slopes, rows.index, strict=True)]
         yield Group(
-            CauseCode.POSITION_GAIN,
+            POSITION_GAIN,
             (j,),
             _scaled(name),
             model.everywhere([np.column_stack([c, -x[:, 0]]) for c, x in zip(more, slopes, strict=True)]),
@@ -120,7 +181,7 @@ def _joint_groups(model: Model) -> Iterator[Group]:
             error = [_calm(gaps[:, j, k], m) for (_, gaps), m in zip(bent, rows.motions, strict=True)]
             words = _named(f"'{name}' has a backlash of about", unit)
             columns = model.everywhere(_moved(model, slopes, error))
-            yield Group(CauseCode.BACKLASH, (j,), words, columns, unit, scale * float(gap))
+            yield Group(BACKLASH, (j,), words, columns, unit, scale * float(gap))
 
 
 def _elasticity(model: Model, j: int, slopes: list[Array], bent: list[Array], frequencies: Array) -> Iterator[Group]:
@@ -128,13 +189,13 @@ def _elasticity(model: Model, j: int, slopes: list[Array], bent: list[Array], fr
     for k, frequency in enumerate(frequencies):
         columns = model.everywhere(_moved(model, slopes, [x[:, k] for x in bent]))
         words = _elastic(model.robot.coordinates[j], float(frequency))
-        yield Group(CauseCode.ELASTICITY, (j,), words, columns, "times")
+        yield Group(ELASTICITY, (j,), words, columns, "times")
 
 
 def elasticity_between(model: Model, coarse: Sequence[Group], best: Group) -> Iterator[Group]:
     """Elasticity of a joint with frequencies near that of its best candidate, which is one of the `coarse` ones."""
     j = best.joints[0]
-    same = [g for g in coarse if g.code is CauseCode.ELASTICITY and g.joints == best.joints]
+    same = [g for g in coarse if g.code is ELASTICITY and g.joints == best.joints]
     frequencies = float(FREQUENCIES[[g is best for g in same].index(True)]) * BETWEEN
     bent = [
         deflections(model.bodies, m, load, model.body_parameters, frequencies, GAPS[:0])[0][:, j]
@@ -208,7 +269,7 @@ def _placements(model: Model) -> Iterator[Group]:
         if lengths[i] > _SHORTEST:
             along = joint.placement[:3, 3] / lengths[i]
             yield Group(
-                CauseCode.PLACEMENT,
+                PLACEMENT,
                 joints,
                 _length(joint.name),
                 model.everywhere([c @ along for c in made]),
@@ -218,7 +279,7 @@ def _placements(model: Model) -> Iterator[Group]:
                 1e3 * lengths[i],
             )
         yield Group(
-            CauseCode.PLACEMENT,
+            PLACEMENT,
             joints,
             _named(f"the link before '{joint.name}' is wrong in length or shape by", "mm"),
             model.everywhere(made),
@@ -252,3 +313,10 @@ def _scaled(name: str) -> Callable[[str, float], str]:
 
 def _named(start: str, unit: str) -> Callable[[str, float], str]:
     return lambda size, _: f"{start} {size} {unit}"
+
+
+GEOMETRY = CauseSource(
+    name="geometry",
+    codes=(TILT, ENCODER_OFFSET, POSITION_GAIN, PLACEMENT, ELASTICITY, BACKLASH),
+    groups=geometry_groups,
+)

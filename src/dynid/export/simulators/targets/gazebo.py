@@ -8,7 +8,7 @@ import numpy as np
 
 from dynid.export.contents import number
 from dynid.export.simulators.properties import ActuatorProperty
-from dynid.export.simulators.simulator import Simulator, Written, head, utf8_text, xml_comment
+from dynid.export.simulators.target import SimulatorTarget, Written, head, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.urdf import urdf_content
 from dynid.export.xmltext import XmlText, open_tag, unmarked
@@ -63,4 +63,12 @@ def _plugin(joint: JointActuator) -> str:
     return "\n".join([f"  {open_tag('plugin', _PLUGIN, closed=False)}", *inside, "  </plugin>"])
 
 
-GAZEBO = Simulator("Gazebo", _PLACES, _write, templates=True)
+GAZEBO = SimulatorTarget(
+    name="gazebo",
+    words="Gazebo",
+    about="A URDF with a position controller per joint.",
+    ending=".urdf",
+    places=_PLACES,
+    write=_write,
+    template="URDF",
+)

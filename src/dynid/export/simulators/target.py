@@ -1,11 +1,12 @@
-"""What a simulator is to this package: its places for the quantities of an actuator, and the text of its file."""
+"""The record of a simulator: its places for the quantities of an actuator, and the text of its file."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from dynid.export.simulators.properties import ActuatorProperty, Losses, loss_sentences
@@ -14,8 +15,8 @@ from dynid.export.xmltext import XmlText, comment_text
 from dynid.quoting import one_line
 
 __all__ = [
-    *("Simulator", "Written", "brake_limit", "expression", "grouped", "head", "literal", "python_comment", "utf8_text"),
-    *("whole_steps", "xml_comment"),
+    *("SimulatorTarget", "Written", "brake_limit", "expression", "grouped", "head", "literal", "python_comment"),
+    *("utf8_text", "whole_steps", "xml_comment"),
 ]
 
 _WIDTH = 110
@@ -38,21 +39,55 @@ _EXPLAINED = {
 
 
 class Written(NamedTuple):
-    """Text of a file, what it does not hold, and warnings about the rest of its model."""
+    """Text of a file, what it does not hold, and warnings about the rest of its model.
+
+    Attributes
+    ----------
+    text : str
+        The text.
+    lost : tuple of Loss
+        What it does not hold.
+    warnings : tuple of str
+        Warnings about the rest of the model.
+    """
 
     text: str
     lost: Losses
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Simulator:
-    """A simulator: its name in words, where properties are written, and what writes its file."""
+@dataclass(frozen=True, kw_only=True)
+class SimulatorTarget:
+    """A simulator that actuators are written for.
 
+    Attributes
+    ----------
+    name : str
+        Name by which it is chosen: that of its module, or of its entry point in the group `dynid.simulators`.
+    words : str
+        Name in words.
+    about : str
+        What its file is, in one sentence.
+    ending : str
+        Ending of its file.
+    places : mapping of ActuatorProperty to str
+        Where a property is written; properties without a place are lost.
+    write : callable
+        Function (Actuators) that returns a `Written`.
+    template : str, default ""
+        Format of a model file that it may change ("MJCF", "URDF"); "" where its file is no model.
+    missing : callable, optional
+        Function (text, path, template) that returns warnings about files that the written one needs.
+    """
+
+    name: str
     words: str
+    about: str
+    ending: str
     places: Mapping[ActuatorProperty, str]
     write: Callable[[Actuators], Written]
-    templates: bool = False
+    template: str = ""
+    missing: Callable[[str, str | Path, str | Path | None], Iterable[str]] | None = None
 
 
 def head(

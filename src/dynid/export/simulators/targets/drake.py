@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynid.export.simulators.properties import ActuatorProperty
-from dynid.export.simulators.simulator import Simulator, Written, head, literal, python_comment
+from dynid.export.simulators.target import SimulatorTarget, Written, head, literal, python_comment
 from dynid.export.simulators.values import Actuators
 
 __all__ = ["DRAKE"]
@@ -59,4 +59,11 @@ def _write(actuators: Actuators) -> Written:
     return Written("\n".join([*lines, "}", _CODE]), lost)
 
 
-DRAKE = Simulator("Drake", _PLACES, _write)
+DRAKE = SimulatorTarget(
+    name="drake",
+    words="Drake",
+    about="A function that gives the joints of a plant their actuators, gains and rotor inertias.",
+    ending=".py",
+    places=_PLACES,
+    write=_write,
+)

@@ -8,14 +8,42 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import DRIVE_EFFECT, CauseCode, Relevance
 from dynid.assessment.causes.cause_groups import Group, Model
 from dynid.assessment.causes.cause_rows import CauseRows
+from dynid.assessment.causes.cause_source import CauseSource
 from dynid.assessment.causes.ripple import ripple_orders
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.signals.presliding import PRESLIDING_DISTANCES, friction_state
 
 __all__ = [
+    "CLOCK_RATE",
+    "COUPLING",
+    "COUPLINGS",
+    "CROSSTALK",
+    "DRIFT",
+    "DRIVES",
+    "FRICTION",
+    "GRAVITY",
+    "GRAVITY_COMPENSATED",
+    "GRAVITY_MISSING",
+    "GRAVITY_REVERSED",
+    "HYSTERESIS",
+    "LOAD_FRICTION",
+    "NEAR_REVERSALS",
+    "OFFSET",
+    "PAYLOAD",
+    "PRESLIDING",
+    "RIPPLE",
+    "ROTOR_INERTIA",
+    "RUNS",
+    "SATURATION",
+    "SENSORS",
+    "SPRING",
+    "STRIBECK",
+    "TORQUE_ASYMMETRIC",
+    "TORQUE_GAIN",
+    "TORQUE_NONLINEAR",
     "coupling_groups",
     "drive_groups",
     "payload_groups_near",
@@ -27,6 +55,173 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+TORQUE_GAIN = CauseCode(
+    "torque_gain",
+    "the torque of one joint does not fit those of the others",
+    "check gear ratio and torque constant of the joint, or calibrate them (dynid gains)",
+    "2 %",
+    check="torque_scale",
+    relevance=Relevance(imitated=True),
+)
+TORQUE_ASYMMETRIC = CauseCode(
+    "torque_asymmetric",
+    "the gain of a torque differs between its directions",
+    "check the drive or sensor of the joint in both directions: its gain must not depend on the sign of the torque",
+    "2 %, 3 % of the torque",
+    check="torque_scale",
+    relevance=Relevance(imitated=True),
+)
+TORQUE_NONLINEAR = CauseCode(
+    "torque_nonlinear",
+    "the gain of a torque changes with its size, as of a motor whose torque constant falls near its peak",
+    "calibrate the sensor or the torque constant over its whole range (motors give less torque per ampere near "
+    "their peak), or leave out large torques",
+    "2 %, 3 % of the torque",
+    check="torque_scale",
+    relevance=Relevance(imitated=True),
+)
+CROSSTALK = CauseCode(
+    "crosstalk",
+    "a sensor also shows the torque of another joint",
+    "measure how much the sensor shows of the other joint's torque, and take it out of the log",
+    "0.5 % of it, 3 % of the torque",
+    check="torque_scale",
+    relevance=Relevance(imitated=True),
+)
+CLOCK_RATE = CauseCode(
+    "clock_rate",
+    "the time stamps are too long or too short by a factor",
+    "compare the time stamps with a clock, and scale them when loading",
+    "2 %, 3 % of the torque",
+    check="delay",
+    relevance=Relevance(imitated=True),
+)
+GRAVITY_COMPENSATED = CauseCode(
+    "gravity_compensated",
+    "the torques do not contain gravity, because a controller adds it afterwards",
+    "log the torque that the drive delivers, or add the gravity torques of the controller to the log; check the "
+    "direction of gravity in the robot",
+    "50 % of that of the a-priori model",
+    check="torque_scale",
+    relevance=Relevance(positive=True),
+    fatal=True,
+)
+GRAVITY_REVERSED = CauseCode(
+    "gravity_reversed",
+    "the torques oppose gravity",
+    "check the direction of gravity in the robot, and the signs of positions and torques",
+    "150 % of that of the a-priori model",
+    check="torque_scale",
+    relevance=Relevance(positive=True),
+    fatal=True,
+)
+GRAVITY_MISSING = CauseCode(
+    "gravity_missing",
+    "the model has no gravity, and the torques contain it",
+    "give the gravity vector to the robot",
+    "1 m/s2",
+    check="torque_scale",
+    fatal=True,
+)
+SATURATION = CauseCode(
+    "saturation",
+    "a drive saturates, or its torque is clipped in the log",
+    "slow the motion down, and leave out samples at the limit of the drive",
+    "1 % of the torque, 40 % of the residual",
+    relevance=Relevance(share=0.4),
+)
+OFFSET = CauseCode(
+    "offset",
+    "constant torque",
+    "add an offset to the friction of the joint (--friction)",
+    "2 % of the torque",
+    relevance=Relevance(unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT),
+)
+FRICTION = CauseCode(
+    "friction",
+    "friction with another dependence on velocity",
+    "add this friction to the model",
+    "2 % of the torque",
+    relevance=Relevance(unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT),
+)
+LOAD_FRICTION = CauseCode(
+    "load_friction", "friction grows with the load", "add friction that grows with the load to the model", "1 %"
+)
+ROTOR_INERTIA = CauseCode(
+    "rotor_inertia",
+    "rotor inertia is missing",
+    "add rotor inertia to the model (--rotor-inertia)",
+    "2 % of the torque",
+    relevance=Relevance(unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT),
+)
+SPRING = CauseCode(
+    "spring",
+    "torque proportional to q",
+    "add a spring to the model",
+    "2 % of the torque",
+    relevance=Relevance(unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT),
+)
+GRAVITY = CauseCode(
+    "gravity",
+    "torque proportional to sin q and cos q",
+    "add the counterbalance to the model",
+    "2 % of the torque",
+    relevance=Relevance(unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT),
+)
+HYSTERESIS = CauseCode(
+    "hysteresis",
+    "friction builds up over tenths of a radian after each reversal, as of cables and seals",
+    "look for a cable, hose or seal that bends before it slides; torques after reversals of this joint are wrong by "
+    "that much",
+    "2 % of the torque",
+    relevance=Relevance(unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT),
+)
+RIPPLE = CauseCode(
+    "ripple",
+    "torque ripple over the position; its order is searched for",
+    "add the ripple to the model",
+    "1 % of the torque",
+)
+DRIFT = CauseCode(
+    "drift",
+    "friction or offset changes during or between runs",
+    "warm the robot up before recording, or identify friction at its working temperature",
+    "5 % of the friction",
+    check="change",
+    between=True,
+)
+COUPLING = CauseCode(
+    "coupling",
+    "torque from the motion of another joint",
+    "add the coupled term to the model",
+    "2 % of the torque",
+    relevance=Relevance(unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT),
+)
+PAYLOAD = CauseCode(
+    "payload",
+    "one run carries a payload, or it is picked up or put down in a run",
+    "identify and validate with the same payload, or give the payload to the robot",
+    "1 % of the torque",
+    check="change",
+    between=True,
+)
+PRESLIDING = CauseCode(
+    "presliding",
+    "friction builds up over a distance after each reversal, in all joints or in one",
+    "make sure that the positions are measured and not commanded, leave out rows near reversals (min_velocity), and "
+    "do not rely on torques of small or slow motion; a delay would make it worse",
+    "1 % of the torque, half of the residual",
+    relevance=Relevance(share=0.5, agreement=0.3, positive=True),
+)
+STRIBECK = CauseCode(
+    "stribeck",
+    "friction is larger near standstill, or not that of a Stribeck law in the model",
+    "add Stribeck friction to the robot (dynid friction), or leave out slow motion (min_velocity) and do not rely "
+    "on torques near standstill",
+    "2 %, or 1 % of the torque",
+    relevance=Relevance(share=0.3, unexplained=DRIVE_EFFECT, effect=DRIVE_EFFECT, positive=True),
+)
 
 _LEAST_GAIN, _MOST_GAIN = 2.0, 60.0  # percent
 # Share of the power of a torque that each of its directions has, where they can have gains of their own.
@@ -65,7 +260,7 @@ def sensor_groups(model: Model) -> Iterator[Group]:
     for k, j in enumerate(rows.joints):
         name = robot.coordinates[j]
         yield Group(
-            CauseCode.TORQUE_GAIN,
+            TORQUE_GAIN,
             (j,),
             _scaled(name),
             model.only(k, torque[k]),
@@ -81,12 +276,12 @@ def sensor_groups(model: Model) -> Iterator[Group]:
         for level in _LEVELS:
             beyond = np.maximum(size - level * size.max(), 0.0) * np.sign(torque[k])
             words = _named(f"the torque of '{robot.coordinates[j]}' is limited: large ones are missing from the log")
-            yield Group(CauseCode.SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
+            yield Group(SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
         size = np.abs(rows.y[k])
         for share in _QUANTILES:
             beyond = np.maximum(size - np.quantile(size, share), 0.0) * np.sign(rows.y[k])
             words = _named(f"the drive of '{robot.coordinates[j]}' saturates: large torques of the log did not act")
-            yield Group(CauseCode.SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
+            yield Group(SATURATION, (j,), words, model.only(k, beyond), "%", 100.0)
 
 
 def _gain_errors(model: Model) -> Iterator[Group]:
@@ -100,9 +295,9 @@ def _gain_errors(model: Model) -> Iterator[Group]:
         if power.min() > _BOTH_SIDES * power.sum():  # else it is a gain
             for column, side in ((up, "positive"), (down, "negative")):
                 words, columns = _one_sided(name, side), model.only(k, column)
-                yield Group(CauseCode.TORQUE_ASYMMETRIC, (j,), words, columns, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
+                yield Group(TORQUE_ASYMMETRIC, (j,), words, columns, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
         columns = model.only(k, np.column_stack([bent, up + down]))
-        yield Group(CauseCode.TORQUE_NONLINEAR, (j,), _bent(name), columns, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
+        yield Group(TORQUE_NONLINEAR, (j,), _bent(name), columns, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
 
 
 def _crosstalk(model: Model) -> Iterator[Group]:
@@ -112,7 +307,7 @@ def _crosstalk(model: Model) -> Iterator[Group]:
     for k, j in enumerate(rows.joints):
         for i in _partners(robot.n, j):
             words = _stated(f"the sensor of '{robot.coordinates[j]}' also shows", f"% of '{robot.coordinates[i]}'")
-            yield Group(CauseCode.CROSSTALK, (j,), words, model.only(k, made[k][:, i]), "%", 100.0, 0.5, _MOST_GAIN)
+            yield Group(CROSSTALK, (j,), words, model.only(k, made[k][:, i]), "%", 100.0, 0.5, _MOST_GAIN)
 
 
 def _clock_rate(model: Model) -> Iterator[Group]:
@@ -126,7 +321,7 @@ def _clock_rate(model: Model) -> Iterator[Group]:
         return (late - early) / (2.0 * h)
 
     made = model.everywhere(model.rows.sampled(columns))
-    yield Group(CauseCode.CLOCK_RATE, (), _clocked, made, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
+    yield Group(CLOCK_RATE, (), _clocked, made, "%", 100.0, _LEAST_GAIN, _MOST_GAIN)
 
 
 def _gravity(model: Model) -> Iterator[Group]:
@@ -148,9 +343,9 @@ def _gravity(model: Model) -> Iterator[Group]:
             return f"the torques do not contain gravity, or oppose it: they differ by {size} {prior}"
         return f"the torques do not contain gravity: {size} {prior} is missing"
 
-    yield Group(CauseCode.GRAVITY_COMPENSATED, (), missing, everywhere, "%", 100.0, *_MISSING)
+    yield Group(GRAVITY_COMPENSATED, (), missing, everywhere, "%", 100.0, *_MISSING)
     opposed = _stated("the torques oppose gravity: they differ by", prior)
-    yield Group(CauseCode.GRAVITY_REVERSED, (), opposed, everywhere, "%", 100.0, *_REVERSED)
+    yield Group(GRAVITY_REVERSED, (), opposed, everywhere, "%", 100.0, *_REVERSED)
 
 
 def _gravity_of_the_log(model: Model) -> Group:
@@ -162,7 +357,7 @@ def _gravity_of_the_log(model: Model) -> Group:
 
     words = _stated("the model has no gravity, and the torques contain about", "m/s2 of it")
     made = model.everywhere(model.rows.sampled(columns))
-    return Group(CauseCode.GRAVITY_MISSING, (), words, made, "m/s2", 1.0, *_WEIGHT, core=3)
+    return Group(GRAVITY_MISSING, (), words, made, "m/s2", 1.0, *_WEIGHT, core=3)
 
 
 def drive_groups(model: Model) -> Iterator[Group]:
@@ -194,7 +389,7 @@ def stribeck_groups(model: Model) -> Iterator[Group]:
         near = rows.decimated([np.sign(m.v) * np.exp(-((m.v / (share * fastest)) ** 2)) for m in rows.motions])
         for k, j in enumerate(rows.joints):
             words = _sized(f"'{robot.coordinates[j]}': friction is larger near standstill (Stribeck)", "N m")
-            yield Group(CauseCode.STRIBECK, (j,), words, model.only(k, near[k][:, j]), "N m")
+            yield Group(STRIBECK, (j,), words, model.only(k, near[k][:, j]), "N m")
 
 
 def presliding_groups(model: Model) -> Iterator[Group]:
@@ -206,12 +401,12 @@ def presliding_groups(model: Model) -> Iterator[Group]:
         short = [friction_state(m.q, m.v, distance) - np.sign(m.v) for m in rows.motions]
         made = rows.decimated([x * size for x, size in zip(short, full, strict=True)])
         own = [c[:, j] if turning[j] else np.zeros(len(c)) for c, j in zip(made, rows.joints, strict=True)]
-        yield Group(CauseCode.PRESLIDING, (), _builds_up(distance), model.everywhere(own), "times", most=_MOST_STEP)
+        yield Group(PRESLIDING, (), _builds_up(distance), model.everywhere(own), "times", most=_MOST_STEP)
         if len(own) > 1:
             for k, j in enumerate(rows.joints):
                 words = _builds_up(distance, f" of '{model.robot.coordinates[j]}'")
                 columns = model.only(k, own[k])
-                yield Group(CauseCode.PRESLIDING, (j,), words, columns, "times", most=_MOST_STEP)
+                yield Group(PRESLIDING, (j,), words, columns, "times", most=_MOST_STEP)
 
 
 def _builds_up(distance: float, whose: str = "") -> Callable[[str, float], str]:
@@ -226,16 +421,16 @@ def _columns(
     sign = np.sign(v)
     curve, quadratic = "friction is not linear in the velocity", "quadratic-friction={}"
     found = [
-        (CauseCode.OFFSET, "the torque has an offset", "N m", np.ones(len(q)), ""),
-        (CauseCode.FRICTION, "Coulomb friction is missing", "N m", sign, ""),
-        (CauseCode.FRICTION, "viscous friction is missing", "N m s/rad", v, ""),
-        (CauseCode.FRICTION, "viscous friction differs by direction", "N m s/rad", np.abs(v), ""),
-        (CauseCode.FRICTION, curve, "N m s2/rad2", v * np.abs(v), quadratic),
-        (CauseCode.LOAD_FRICTION, "friction grows with the load", "N m per N m", load * sign, "load-friction={}"),
-        (CauseCode.ROTOR_INERTIA, "rotor inertia is missing", "kg m2", a, ""),
-        (CauseCode.SPRING, "a spring acts", "N m/rad", q, "spring={}"),
+        (OFFSET, "the torque has an offset", "N m", np.ones(len(q)), ""),
+        (FRICTION, "Coulomb friction is missing", "N m", sign, ""),
+        (FRICTION, "viscous friction is missing", "N m s/rad", v, ""),
+        (FRICTION, "viscous friction differs by direction", "N m s/rad", np.abs(v), ""),
+        (FRICTION, curve, "N m s2/rad2", v * np.abs(v), quadratic),
+        (LOAD_FRICTION, "friction grows with the load", "N m per N m", load * sign, "load-friction={}"),
+        (ROTOR_INERTIA, "rotor inertia is missing", "kg m2", a, ""),
+        (SPRING, "a spring acts", "N m/rad", q, "spring={}"),
         (
-            CauseCode.GRAVITY,
+            GRAVITY,
             "a torque follows sin q and cos q (counterbalance)",
             "N m",
             np.column_stack([np.sin(q), np.cos(q)]),
@@ -244,7 +439,7 @@ def _columns(
     ]
     found += [
         (
-            CauseCode.HYSTERESIS,
+            HYSTERESIS,
             f"friction that builds up over {bend:g} rad after reversals is missing (cable or seal)",
             "N m",
             friction_state(q[:, None], v[:, None], bend)[:, 0],
@@ -259,7 +454,7 @@ def _ripple(q: Array, order: float) -> tuple[CauseCode, str, str, Array, str]:
     """A ripple of one joint."""
     what = f"the torque has a ripple of {order:.4g} periods per revolution (cogging)"
     return (
-        CauseCode.RIPPLE,
+        RIPPLE,
         what,
         "N m",
         np.column_stack([np.sin(order * q), np.cos(order * q)]),
@@ -286,7 +481,7 @@ def _load_friction(model: Model) -> Iterator[Group]:
     made = rows.decimated([np.abs(x) * np.sign(m.v) for x, m in zip(model.whole, rows.motions, strict=True)])
     own = [c[:, j] for c, j in zip(made, rows.joints, strict=True)]
     words = _percent("friction grows with the load of all joints,", "of it")
-    yield Group(CauseCode.LOAD_FRICTION, (), words, model.everywhere(own), "%", 100.0, 1.0, option="load-friction")
+    yield Group(LOAD_FRICTION, (), words, model.everywhere(own), "%", 100.0, 1.0, option="load-friction")
 
 
 def _drift(model: Model) -> Iterator[Group]:
@@ -299,16 +494,16 @@ def _drift(model: Model) -> Iterator[Group]:
         if any(np.any(c) for c in own):
             words = _percent(f"{what} changes", "with time, as of a robot that warms up")
             width = own[0].shape[1]
-            yield Group(CauseCode.DRIFT, (), words, model.everywhere(own), "%", 100.0, 5.0, core=width)
+            yield Group(DRIFT, (), words, model.everywhere(own), "%", 100.0, 5.0, core=width)
         for k, j in enumerate(rows.joints):
             if np.any(own[k]):
                 words = _percent(f"{what} of '{robot.coordinates[j]}' changes", "with time")
                 width = own[k].shape[1]
-                yield Group(CauseCode.DRIFT, (j,), words, model.only(k, own[k]), "%", 100.0, 5.0, core=width)
+                yield Group(DRIFT, (j,), words, model.only(k, own[k]), "%", 100.0, 5.0, core=width)
     time = rows.decimated(clock)
     for k, j in enumerate(rows.joints):
         words = _sized(f"'{robot.coordinates[j]}': the torque drifts with time", "N m")
-        yield Group(CauseCode.DRIFT, (j,), words, model.only(k, time[k]), "N m", core=time[k].shape[1])
+        yield Group(DRIFT, (j,), words, model.only(k, time[k]), "N m", core=time[k].shape[1])
 
 
 def _clock(r: int, rows: CauseRows) -> Array:
@@ -344,7 +539,7 @@ def coupling_groups(model: Model) -> Iterator[Group]:
                 (at + 1, f"Coulomb friction of a shaft that turns against '{other}' is missing", "N m", ""),
             ):
                 words, columns = _sized(f"'{name}': {what}", unit), model.only(k, thin[k][:, column])
-                yield Group(CauseCode.COUPLING, (j,), words, columns, unit, option=option and option + pair)
+                yield Group(COUPLING, (j,), words, columns, unit, option=option and option + pair)
 
 
 def _partners(joints: int, joint: int) -> list[int]:
@@ -387,7 +582,7 @@ def _payloads(model: Model, link: int, starts: Iterable[tuple[int, int]]) -> Ite
         here = [(i >= first + start) & (i < first + len(motion.t)) for i in rows.index]
         columns = model.everywhere([x * h[:, None] for x, h in zip(torque, here, strict=True)])
         words = _loaded(motion.name, name, float(motion.t[start]) if start else None)
-        yield Group(CauseCode.PAYLOAD, (), words, columns, "kg", link=name, start=first + start)
+        yield Group(PAYLOAD, (), words, columns, "kg", link=name, start=first + start)
 
 
 def _scaled(name: str) -> Callable[[str, float], str]:
@@ -440,3 +635,22 @@ def _sized(words: str, unit: str) -> Callable[[str, float], str]:
 
 def _percent(words: str, where: str) -> Callable[[str, float], str]:
     return lambda size, _: f"{words} by {size} % {where}"
+
+
+SENSORS = CauseSource(
+    name="sensors",
+    codes=(
+        *(TORQUE_GAIN, TORQUE_ASYMMETRIC, TORQUE_NONLINEAR, CROSSTALK, CLOCK_RATE),
+        *(GRAVITY_COMPENSATED, GRAVITY_REVERSED, GRAVITY_MISSING, SATURATION),
+    ),
+    groups=sensor_groups,
+)
+DRIVES = CauseSource(
+    name="drives",
+    codes=(OFFSET, FRICTION, LOAD_FRICTION, ROTOR_INERTIA, SPRING, GRAVITY, HYSTERESIS, RIPPLE, DRIFT),
+    groups=drive_groups,
+    near={RIPPLE: ripple_groups_near},
+)
+RUNS = CauseSource(name="runs", codes=(PAYLOAD,), groups=run_groups, near={PAYLOAD: payload_groups_near})
+COUPLINGS = CauseSource(name="couplings", codes=(COUPLING,), groups=coupling_groups)
+NEAR_REVERSALS = CauseSource(name="near-reversals", codes=(PRESLIDING, STRIBECK))

@@ -12,15 +12,41 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import CauseCode, Relevance
 from dynid.assessment.causes.cause_groups import Group, Model
 from dynid.assessment.causes.cause_rows import CauseRows
+from dynid.assessment.causes.cause_source import CauseSource
 from dynid.identification.row_stream import channel_rows
 from dynid.signals.filters import decimate
 
-__all__ = ["Lag", "lag_groups", "lagged_rows"]
+__all__ = ["DELAY", "JOINT_DELAY", "LAGS", "LOW_PASS", "Lag", "lag_groups", "lagged_rows"]
 
 Array = NDArray[np.float64]
+
+DELAY = CauseCode(
+    "delay",
+    "torques lag the motion, in all joints alike",
+    "give this delay to the signal settings (delay), identify again",
+    "1 % of the torque, half of the residual",
+    check="delay",
+    relevance=Relevance(share=0.5, agreement=0.3),
+)
+JOINT_DELAY = CauseCode(
+    "joint_delay",
+    "the torque of one joint is late, the others are not",
+    "move the torques of this joint by that time before loading; all others are on time",
+    "half of its residual",
+    check="delay",
+    relevance=Relevance(share=0.5, agreement=0.3, positive=True),
+)
+LOW_PASS = CauseCode(
+    "low_pass",
+    "torques were recorded through a low-pass of first or second order",
+    "record torques before the filter, or pass the positions through the same filter",
+    "the same",
+    check="delay",
+    relevance=Relevance(share=0.5, agreement=0.3, positive=True),
+)
 
 # Lags that are tried, in s; sizes between them follow from the coefficient.
 _LAGS = 0.002 * 2.0 ** np.arange(0.0, 6.5, 1.0)
@@ -38,7 +64,7 @@ class Lag:
     @property
     def code(self) -> CauseCode:
         """Code of the cause."""
-        return CauseCode.LOW_PASS if self.order else CauseCode.DELAY
+        return LOW_PASS if self.order else DELAY
 
     @property
     def corner(self) -> float:
@@ -83,7 +109,7 @@ def lag_groups(model: Model) -> Iterator[tuple[Lag, Group]]:
         if lag.order == 0 and lag.seconds > 0 and len(own) > 1:
             for k, j in enumerate(rows.joints):
                 words, columns = _alone(rows.base.robot.coordinates[j]), model.only(k, own[k])
-                yield lag, Group(CauseCode.JOINT_DELAY, (j,), words, columns, "ms", 1e3 * lag.seconds)
+                yield lag, Group(JOINT_DELAY, (j,), words, columns, "ms", 1e3 * lag.seconds)
 
 
 def _group(lag: Lag, columns: tuple[Array | None, ...]) -> Group:
@@ -125,3 +151,6 @@ def lagged_rows(rows: CauseRows, lag: Lag) -> CauseRows:
             at = (rows.index[k][mine] - rows.first[r] - motion.lead) // step
             out[k][mine] = calm[at]
     return replace(rows, W=tuple(out))
+
+
+LAGS = CauseSource(name="lags", codes=(DELAY, JOINT_DELAY, LOW_PASS))

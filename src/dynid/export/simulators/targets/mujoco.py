@@ -8,9 +8,9 @@ import numpy as np
 
 from dynid.errors import ModelError
 from dynid.export.contents import number, numbers_text
-from dynid.export.mjcf import mjcf_content
+from dynid.export.mjcf import missing_meshes, mjcf_content
 from dynid.export.simulators.properties import ActuatorProperty, Loss, Lost
-from dynid.export.simulators.simulator import Simulator, Written, head, utf8_text, xml_comment
+from dynid.export.simulators.target import SimulatorTarget, Written, head, utf8_text, xml_comment
 from dynid.export.simulators.values import Actuators, JointActuator
 from dynid.export.xmltext import XmlText, open_tag, unmarked
 
@@ -129,4 +129,13 @@ def _element(joint: JointActuator, step: float) -> str:
     return open_tag("position", values | {"kp": number(joint.kp), "kv": number(joint.kd)})
 
 
-MUJOCO = Simulator("MuJoCo", _PLACES, _write, templates=True)
+MUJOCO = SimulatorTarget(
+    name="mujoco",
+    words="MuJoCo",
+    about="An MJCF model with armature, damping and friction of the joints, and an actuator per joint.",
+    ending=".xml",
+    places=_PLACES,
+    write=_write,
+    template="MJCF",
+    missing=missing_meshes,
+)

@@ -7,14 +7,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
+from dynid.assessment.causes.cause_code import CauseCode
 from dynid.assessment.causes.cause_rows import CauseRows, away_from_reversals
+from dynid.assessment.causes.cause_source import CauseSource
 from dynid.signals.filters import lowpass
 from dynid.signals.settings import Motion
 
-__all__ = ["Swap", "best_swap"]
+__all__ = ["JOINTS_SWAPPED", "POSITIONS_SWAPPED", "SWAPPED", "TORQUES_SWAPPED", "Swap", "best_swap"]
 
 Array = NDArray[np.float64]
+
+POSITIONS_SWAPPED = CauseCode(
+    "positions_swapped",
+    "the positions of two joints were exchanged",
+    "exchange the position columns of the two joints",
+    "",
+    check="torque_scale",
+    fatal=True,
+)
+TORQUES_SWAPPED = CauseCode(
+    "torques_swapped",
+    "the torques of two joints were exchanged",
+    "exchange the torque columns of the two joints",
+    "",
+    check="torque_scale",
+    fatal=True,
+)
+JOINTS_SWAPPED = CauseCode(
+    "joints_swapped",
+    "two joints were exchanged",
+    "exchange the columns of the two joints, or their order in the robot description",
+    "",
+    check="torque_scale",
+    fatal=True,
+)
 
 # Samples on which orders are compared, and pairs that are tried at most.
 _SAMPLES = 500
@@ -61,9 +87,9 @@ def best_swap(rows: CauseRows, relative: Array) -> Swap | None:
         order[i], order[j] = j, i
         other = [x[:, order] for x in states]
         for code, q, y, good in (
-            (CauseCode.JOINTS_SWAPPED, other, torque[:, order], far[:, order]),
-            (CauseCode.POSITIONS_SWAPPED, other, torque, far[:, order]),
-            (CauseCode.TORQUES_SWAPPED, states, torque[:, order], far),
+            (JOINTS_SWAPPED, other, torque[:, order], far[:, order]),
+            (POSITIONS_SWAPPED, other, torque, far[:, order]),
+            (TORQUES_SWAPPED, states, torque[:, order], far),
         ):
             after = _left(rows, q, y, good)
             saving = float(np.sum(np.log(before)) - np.sum(np.log(after)))
@@ -107,3 +133,6 @@ def _left(rows: CauseRows, states: list[Array], torque: Array, far: NDArray[np.b
         beta = np.linalg.lstsq(flat / unit, (y * good / noise).ravel(), rcond=1e-9)[0] / unit
         noise = np.maximum(np.sqrt(np.sum(good * (y - W @ beta) ** 2, axis=0) / count), 1e-9 * size)
     return np.asarray((noise / size) ** 2)
+
+
+SWAPPED = CauseSource(name="swapped", codes=(JOINTS_SWAPPED, POSITIONS_SWAPPED, TORQUES_SWAPPED))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynid.export.simulators.properties import ActuatorProperty
-from dynid.export.simulators.simulator import Simulator, Written, head, literal, python_comment
+from dynid.export.simulators.target import SimulatorTarget, Written, head, literal, python_comment
 from dynid.export.simulators.values import Actuators
 
 __all__ = ["GENESIS"]
@@ -55,4 +55,11 @@ def _write(actuators: Actuators) -> Written:
     return Written("\n".join([*lines, _CODE]), lost)
 
 
-GENESIS = Simulator("Genesis", _PLACES, _write)
+GENESIS = SimulatorTarget(
+    name="genesis",
+    words="Genesis",
+    about="A function that sets gains, armature and friction of an entity.",
+    ending=".py",
+    places=_PLACES,
+    write=_write,
+)

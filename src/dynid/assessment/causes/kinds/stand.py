@@ -9,18 +9,28 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import CauseCode
-from dynid.assessment.causes.cause_geometry import slopes_of
+from dynid.assessment.causes.cause_code import CauseCode, Relevance
 from dynid.assessment.causes.cause_groups import Group, Model
+from dynid.assessment.causes.cause_source import CauseSource
 from dynid.assessment.causes.deflection import BETWEEN
+from dynid.assessment.causes.kinds.geometry import slopes_of
 from dynid.dynamics.functions import inverse_dynamics
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link
 from dynid.signals.filters import lowpass
 
-__all__ = ["Stand"]
+__all__ = ["STAND", "SWINGING_BASE", "Stand"]
 
 Array = NDArray[np.float64]
+
+SWINGING_BASE = CauseCode(
+    "swinging_base",
+    "the base, or what it stands on, rocks under the reactions of the robot",
+    "bolt the base, or what it stands on, to stiff ground, or excite more slowly",
+    "1 mrad",
+    check="flexibility",
+    relevance=Relevance(clear=True),
+)
 
 # Frequencies (Hz) of the robot on its stand, how deep (m) under the base it pivots, and its damping ratio.
 _FREQUENCIES: Array = 1.5 * 1.2 ** np.arange(10.0)
@@ -76,7 +86,7 @@ class Stand:
                 scale = 1e-3 / max(largest, 1e-300)
                 columns = [scale * np.column_stack(parts) for parts in zip(*planes, strict=True)]
                 yield Group(
-                    CauseCode.SWINGING_BASE, (), _rocking(float(frequency)), self._model.everywhere(columns), "mrad",
+                    SWINGING_BASE, (), _rocking(float(frequency)), self._model.everywhere(columns), "mrad",
                     1 / np.sqrt(len(_PLANES)), _LEAST, core=len(_PLANES),
                 )  # fmt: skip
 
@@ -132,3 +142,6 @@ def _wide(x: Array) -> Array:
 
 def _rocking(frequency: float) -> Callable[[str, float], str]:
     return lambda size, _: f"the base rocks at about {frequency:.2g} Hz, by {size} mrad"
+
+
+STAND = CauseSource(name="stand", codes=(SWINGING_BASE,))

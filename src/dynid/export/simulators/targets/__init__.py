@@ -1,0 +1,1 @@
+"""One simulator per module, each with its record."""
