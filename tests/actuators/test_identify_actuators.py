@@ -113,7 +113,7 @@ def test_every_field_survives_saving(found: ActuatorEstimate, tmp_path: Path) ->
     assert [t.slope for t in again.robot.drives] == [t.slope for t in found.robot.drives]
     found.save(tmp_path / "a.toml")
     assert dynid.actuators.load_law(str(tmp_path / "a.toml"), JOINTS).kp.tolist() == [20.0] * 6
-    with pytest.raises(DataError, match="does not hold actuators"):
+    with pytest.raises(DataError, match="is not a saved estimate of actuators"):
         (tmp_path / "b.json").write_text("{}")
         load_actuators(tmp_path / "b.json")
 
@@ -138,7 +138,7 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
     }
     for name, value in wrong.items():
         path.write_text(json.dumps(whole | {name: value}))
-        with pytest.raises(DataError, match=r"holds damaged actuators: .*") as error:
+        with pytest.raises(DataError, match=r"is a damaged estimate of actuators: .*") as error:
             load_actuators(path)
         assert name in str(error.value) or name == "law", str(error.value)
     others: dict[str, Any] = {
@@ -147,7 +147,7 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
     }
     for name, value in others.items():
         path.write_text(json.dumps(whole | {name: value}))
-        with refused("holds damaged actuators: ", "other"):
+        with refused("is a damaged estimate of actuators: ", "other"):
             load_actuators(path)
     path.write_text(json.dumps(whole, sort_keys=True))
     assert load_actuators(path).table() == found.table()

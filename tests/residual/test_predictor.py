@@ -263,15 +263,20 @@ def test_files_that_are_no_predictors(tmp_path: Path) -> None:
     np.save(path.with_suffix(".npy"), np.zeros(3))
     np.savez(path, a=np.zeros(3))
     for foreign in (path, path.with_suffix(".npy")):
-        with pytest.raises(DataError, match="not a predictor"):
+        with pytest.raises(DataError, match="not a saved predictor"):
             Predictor.load(foreign)
-    np.savez(path, **content | {"format": np.array("dynid predictor 0")})
-    with pytest.raises(DataError, match="version"):
-        Predictor.load(path)
+    for change, words in (
+        ({"version": 0}, "by an older dynid, as version 0"),
+        ({"version": 2}, "by a newer dynid, as version 2"),
+        ({"dynid": "residual"}, r"holds a saved residual.*dynid\.residual\.Residual\.load"),
+    ):
+        np.savez(path, **content | {key: np.array(value) for key, value in change.items()})
+        with pytest.raises(DataError, match=words):
+            Predictor.load(path)
     with pytest.raises(DataError, match="cannot read"):
         Predictor.load(tmp_path / "missing.npz")
     with zipfile.ZipFile(path, "w") as file:
-        file.writestr("format.npy", b"no array")
+        file.writestr("dynid.npy", b"no array")
     with pytest.raises(DataError):
         Predictor.load(path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from dynid.actuators.rollouts import Directions
 from dynid.errors import DataError, did_you_mean
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_expression
+from dynid.results import about
 from dynid.robot.model import Robot
 
 __all__ = [
@@ -117,7 +118,11 @@ class Unknown:
     unit: str
     group: str = ""
     expression: str = ""
-    scale: float = np.inf
+    scale: float = field(default=np.inf, metadata=about("", stored=False))
+
+    def __post_init__(self) -> None:
+        if not (self.joints or self.parameters):
+            raise DataError("an unknown has joints or parameters")
 
     @property
     def label(self) -> str:

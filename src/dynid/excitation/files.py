@@ -29,6 +29,7 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.quoting import toml_key, toml_value, yaml_string
 from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.model import Robot
+from dynid.saved import envelope, opened
 
 __all__ = [
     "check_rate",
@@ -43,7 +44,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid excitation 1"
 _KINDS: dict[str, Callable[..., Basis]] = {
     name: getattr(families, name) for name in families.__all__ if is_dataclass(getattr(families, name))
 }
@@ -177,8 +177,7 @@ def write_toml(motion: Excitation, path: str | Path) -> None:
         "limits": {name: getattr(motion.limits, name) for name in LIMIT_NAMES},
         "criterion": judged,
     }
-    head = {
-        "format": _FORMAT,
+    head = envelope("excitation") | {
         "robot": motion.robot.name,
         "joints": list(names),
         "seconds": motion.seconds,
@@ -196,8 +195,7 @@ def read_toml(path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ..
         data = parse_toml(_read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"'{path}' is not a saved motion: {error}") from None
-    if data.get("format") != _FORMAT:
-        raise DataError(f"'{path}' is not a saved motion")
+    data = opened(data, "excitation", f"'{path}'")
     try:
         return _excitation(data, path, robot, clearances)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:

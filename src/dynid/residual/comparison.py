@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identification.validation import Validation, validation_of
+from dynid.identification.validation_errors import Validation, validation_of
 from dynid.markup import HtmlFrame
 from dynid.residual.rows import TorqueRows
 

@@ -15,12 +15,13 @@ from dynid.reading import read_npz
 from dynid.residual.layout import Flag
 from dynid.residual.residual import Prediction, Residual, fill_missing
 from dynid.residual.tables import Fields, fault, join, tabulate
+from dynid.saved import envelope, opened
 
 __all__ = ["Predictor"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid predictor 4"
+_HEAD = envelope("predictor")
 
 
 class Predictor:
@@ -154,7 +155,8 @@ class Predictor:
         """Save the predictor to one .npz file."""
         words = {"coordinates": np.array(self.coordinates), "notes": np.array(self.notes, dtype=str)}
         with writing(path) as part, part.open("wb") as file:
-            np.savez(file, format=np.array(_FORMAT), **words, **self.fields)  # type: ignore[arg-type]
+            head = {key: np.array(value) for key, value in _HEAD.items()}
+            np.savez(file, **head, **words, **self.fields)  # type: ignore[arg-type]
 
     @staticmethod
     def load(path: str | Path) -> Predictor:
@@ -164,14 +166,17 @@ class Predictor:
         except OSError as error:
             raise DataError(f"cannot read '{path}': {error.strerror or error}") from None
         except ValueError:
-            raise DataError(f"'{path}' is not a predictor, or damaged") from None
-        form = str(content.pop("format", ""))
+            raise DataError(f"'{path}' is not a saved predictor, or damaged") from None
+        head = {
+            key: content[key].item()
+            for key in _HEAD
+            if isinstance(content.get(key), np.ndarray) and content[key].ndim == 0
+        }
+        content = opened(content | head, "predictor", f"'{path}'")
         coordinates, notes = (
             tuple(str(word) for word in np.atleast_1d(content.pop(name, np.array([]))))
             for name in ("coordinates", "notes")
         )
-        if form != _FORMAT:
-            raise DataError(f"'{path}' is not a predictor of this version ('{_FORMAT}')")
         wrong = fault(content)
         if wrong is None and len(coordinates) != content["home"].size:
             wrong = "'coordinates' do not fit 'home'"
