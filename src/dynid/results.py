@@ -649,8 +649,8 @@ def _array_codec(dtype: np.dtype[Any], settings: Mapping[str, Any]) -> Codec:
     """Arrays as nested lists, with as many levels as the field has sizes."""
     dimensions = max(len(settings["size"]), 1)
     entry: Any = {"b": _Flag, "i": int}.get(dtype.kind, Finite if settings["finite"] else Number)
-    if dimensions > 1 and entry is Number:
-        entry = _Variance
+    if entry is Number and dimensions == 2 and settings["size"][0] == settings["size"][1]:
+        entry = _Variance  # a covariance
     stored: Any = entry
     for _ in range(dimensions):
         stored = list[stored]

@@ -36,7 +36,7 @@ class Kind:
     words : str
         What it is called in messages, after "a saved" or "a damaged".
     reader : str
-        The function that reads it, from the package `dynid`.
+        The function that reads it, from the package `dynid`; "" for files that only other programs read.
     command : str
         The command that reads it; "" where there is none.
     """
@@ -48,8 +48,9 @@ class Kind:
 
     @property
     def how(self) -> str:
-        """How a file of this kind is read."""
-        return f"dynid.{self.reader}" + (f" or `dynid {self.command}`" if self.command else "")
+        """How a file of this kind is read, for messages."""
+        command = f" or `dynid {self.command}`" if self.command else ""
+        return f": read it with dynid.{self.reader}{command}" if self.reader else ""
 
 
 KINDS = {
@@ -62,10 +63,10 @@ KINDS = {
         Kind("assessment", "assessment", "Assessment.load"),
         Kind("excitation", "motion", "Excitation.from_toml"),
         Kind("parameters", "table of parameters", "export.load_parameters"),
-        Kind("ranges", "table of ranges", "reading.read_json"),
+        Kind("ranges", "table of ranges", ""),
         Kind("residual", "residual", "residual.Residual.load"),
         Kind("predictor", "predictor", "residual.Predictor.load"),
-        Kind("monte carlo", "Monte Carlo study", "montecarlo.MonteCarloStudy.run"),
+        Kind("monte carlo", "Monte Carlo study", "montecarlo.monte_carlo"),
     )
 }
 
@@ -106,7 +107,7 @@ def opened(data: Any, kind: str, where: str = "the data") -> dict[str, Any]:
         other = KINDS.get(found) if isinstance(found, str) else None
         if other is None:
             raise DataError(f"{where} holds {found!r:.40}, which this version of dynid does not know: update dynid")
-        raise DataError(f"{where} holds a saved {other.words}, not a saved {wanted.words}: read it with {other.how}")
+        raise DataError(f"{where} holds a saved {other.words}, not a saved {wanted.words}{other.how}")
     version = data.get(_VERSION)
     if isinstance(version, bool) or not isinstance(version, int):
         raise DataError(f"{where} is a damaged {wanted.words}: {_VERSION}: it must be a whole number")

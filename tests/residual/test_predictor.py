@@ -16,10 +16,10 @@ from dynid.dynamics.kernels.compiler import kernel
 from dynid.errors import DataError, DynidError
 from dynid.residual.blend import Blend
 from dynid.residual.exponential import decay
+from dynid.residual.flattened import leading
 from dynid.residual.layout import INTEGERS, NUMBERS
+from dynid.residual.prediction import Prediction
 from dynid.residual.predictor import Predictor
-from dynid.residual.residual import Prediction
-from dynid.residual.tables import leading
 from tests.support.compare import difference
 from tests.support.made_residuals import made_residual, motion
 from tests.support.random_robots import random_motion, random_robot, with_custom_terms

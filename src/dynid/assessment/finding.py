@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
+from dynid.attached import attached
 from dynid.markup import frame_html
 
 if TYPE_CHECKING:
@@ -170,9 +171,8 @@ class Finding:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.assessment.drawing import draw_finding
-
-        return draw_finding(self, recording, robot, ax)
+        place: Axes = attached(self, "plot")(self, recording, robot, ax)
+        return place
 
     def _repr_html_(self) -> str:
         return Findings((self,))._repr_html_()

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identification.validation_errors import Validation, validation_of
+from dynid.identification.validation_errors import Validation
 from dynid.markup import HtmlFrame
-from dynid.residual.rows import TorqueRows
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dynid.residual.residual import Residual
-
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison"]
 
 Array = NDArray[np.float64]
 
@@ -112,24 +109,6 @@ class Comparison(HtmlFrame):
             shares = f"{self.nmse[0, k]:10.3g}  {self.nmse[1, k]:10.3g}  {covered}  {self.share[k]:5.2f}"
             lines.append(f"{joint:<{width}}  {self.rigid.rows[k]:6d}  {errors}  {self.ratio[k]:5.2f}  {shares}")
         return "\n".join(lines)
-
-
-def compare(residual: Residual, rows: TorqueRows) -> Comparison:
-    """Torque errors of a residual on rows of any recording."""
-    measured, rigid, both, covered, share = [], [], [], [], []
-    for one in rows.joints:
-        j = one.joint
-        found = residual.predict(*one.motion)
-        measured.append(one.torque)
-        rigid.append(one.rigid if residual.has_rigid else np.zeros(len(one)))
-        both.append(rigid[-1] + found.learned[:, j])
-        inside = np.abs(one.torque - both[-1]) <= 1.96 * found.std[:, j]
-        covered.append(float(np.mean(inside)) if residual.joints[j] is not None else np.nan)
-        share.append(float(found.share[:, j].mean()))
-    names = tuple(residual.robot.coordinates[one.joint] for one in rows.joints)
-    times = [one.clock for one in rows.joints]
-    before, after = (validation_of(residual.robot, names, measured, predicted, times) for predicted in (rigid, both))
-    return Comparison(before, after, np.array(covered), np.array(share))
 
 
 def _plain(value: float) -> float | None:

@@ -13,8 +13,8 @@ from dynid.errors import DataError
 from dynid.files import writing
 from dynid.reading import read_npz
 from dynid.residual.layout import Flag
-from dynid.residual.residual import Prediction, Residual, fill_missing
-from dynid.residual.tables import Fields, fault, join, tabulate
+from dynid.residual.prediction import Prediction, fill_missing
+from dynid.residual.tables import Fields, fault, join
 from dynid.saved import envelope, opened
 
 __all__ = ["Predictor"]
@@ -27,7 +27,7 @@ _HEAD = envelope("predictor")
 class Predictor:
     """Rigid and learned torques at control rate: `Residual.predict`, compiled and working in preallocated arrays.
 
-    Made with `Predictor.of(residual)` or `Predictor.load(path)`. Without variances the learned torque does not fade
+    Made with `residual.predictor()` or `Predictor.load(path)`. Without variances the learned torque does not fade
     with its uncertainty, and standard deviations are NaN. Use a predictor from one thread only: it stores its last
     position and its intermediate results.
 
@@ -68,33 +68,6 @@ class Predictor:
             self._arguments = (self._index, self._numbers, work, self._state, self._results, self._torque)
             self._kernel(*self._arguments)
         self.reset()
-
-    @staticmethod
-    def of(residual: Residual, *, variance: bool = True, rank: int = 100, notes: Sequence[str] = ()) -> Predictor:
-        """Compile a residual.
-
-        Parameters
-        ----------
-        residual : Residual
-        variance : bool
-            Whether variances are computed.
-        rank : int
-            Largest rank of the variance of a block. A lower rank is faster and never gives a smaller variance.
-        notes : sequence of str
-            Lines for the heads of its files, such as the label of the estimate.
-
-        Returns
-        -------
-        Predictor
-
-        Raises
-        ------
-        DataError
-            If the base is not fixed, or a drive term is a Python function.
-        """
-        if rank < 1:
-            raise DataError(f"rank must be positive, got {rank}")
-        return Predictor(tabulate(residual, variance, rank), residual.robot.coordinates, notes)
 
     def reset(self) -> None:
         """Reset the last position to the home position and clear the last result."""

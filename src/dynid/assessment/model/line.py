@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.model.physical import positive_definite, random_poses
+from dynid.attached import attached
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError
 from dynid.feasibility.constraints import Constraints
@@ -87,9 +88,8 @@ class LineScan:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.assessment.drawing import draw_line_scan
-
-        return draw_line_scan(self, ax)
+        axes: NDArray[Any] = attached(self, "plot")(self, ax)
+        return axes
 
 
 def scan_line(
