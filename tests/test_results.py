@@ -130,7 +130,7 @@ def test_a_field_that_cannot_be_stored_is_refused_at_once() -> None:
 
         thing: object = field(metadata=about("Anything."))
 
-    with pytest.raises(TypeError, match="no way to store object"):
+    with pytest.raises(TypeError, match="values of object cannot be stored"):
         Odd(3).to_dict()
 
 
@@ -201,7 +201,7 @@ ENTRIES = [(owner, name, place) for owner, names in ATTACHED.items() for name, p
 
 @pytest.mark.parametrize(("owner", "name", "place"), ENTRIES, ids=lambda x: str(x))
 def test_every_attached_function_exists_and_is_no_higher(owner: str, name: str, place: str) -> None:
-    """Of the package of the result or one before it: names as text are no way around the order of the house."""
+    """Of the package of the result or one before it: text in place of an import does not change the order."""
     module, _, kind = owner.partition(":")
     result = getattr(importlib.import_module(f"dynid.{module}"), kind)
     assert is_dataclass(result) and result.__module__ == f"dynid.{module}"

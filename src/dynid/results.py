@@ -22,7 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, cr
 from pydantic import Field as Bounds
 
 from dynid.errors import DataError, DynidError
-from dynid.markup import html_table
+from dynid.markup import frame_html, html_table, words_of
 from dynid.saved import KINDS, envelope, opened, plain_data, read_saved, write_saved
 from dynid.terminal import table_of
 
@@ -43,6 +43,7 @@ __all__ = [
     "View",
     "about",
     "decimals",
+    "framed",
     "from_plain",
     "text_tables",
     "to_plain",
@@ -152,7 +153,7 @@ class View:
     stored : type
         Type of the entry, as pydantic checks it.
     exact : bool
-        Whether a file with another value is refused; not for values that computers round differently.
+        Whether a file with another value is refused; not for values that differ by rounding between computers.
     """
 
     value: str | Callable[[Any], Any]
@@ -228,7 +229,9 @@ class Result:
             lines = ["Attributes", "----------"]
             for name, settings in declared.items():
                 lines += [f"{name} : {_type_words(types_of[name], settings['size'])}", f"    {_described(settings)}"]
-            cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *lines])
+            named = ", ".join(c.name for c in cls.tables[0].columns if c.name) if cls.tables else ""
+            table = [f"The table of `to_frame` has the columns {named}.", ""] if named else []
+            cls.__doc__ = "\n".join([inspect.cleandoc(cls.__doc__ or ""), "", *table, *lines])
 
     def fault(self) -> str:
         """What is wrong with the fields together, for files; "" where nothing is."""
@@ -281,6 +284,7 @@ class Result:
         Returns
         -------
         polars.DataFrame
+            With the columns that the documentation of the class names.
         """
         import polars as pl
 
@@ -288,6 +292,8 @@ class Result:
         return pl.DataFrame([pl.Series(c.name, list(value_of(self, c.value)), c.dtype) for c in columns if c.name])
 
     def _repr_html_(self) -> str:
+        if not self.tables:
+            return frame_html(words_of(type(self).__name__), self.to_frame())
         return "".join(
             html_table(_title(self, t), *_text(self, t), "" if t.note is None else t.note(self)) for t in self.tables
         )
@@ -515,18 +521,27 @@ def value_of(result: Any, value: str | Callable[[Any], Any]) -> Any:
 
 
 def _wrong_size(result: Result) -> str:
-    """The first array or tuple that does not have its declared size."""
+    """The first array or tuple that does not have its declared size.
+
+    A size is a number, a name in `sizes` of the class, a name that all fields share, or "*" for any.
+    """
+    known: dict[str, tuple[int, str]] = {}
     for x in fields(result):  # type: ignore[arg-type]
         size, value = x.metadata.get(_KEY, _PLAIN)["size"], getattr(result, x.name)
         if not size or value is None or (isinstance(value, tuple) and value == x.default):
             continue
-        wanted = [None if one == "*" else len(value_of(result, type(result).sizes[one][0])) for one in size]
         shape = value.shape if isinstance(value, np.ndarray) else (len(value),)
-        if len(shape) == len(wanted) and all(w in (None, s) for w, s in zip(wanted, shape, strict=True)):
+        for one, count in zip(size, shape, strict=True):
+            if one in known or one == "*":
+                continue
+            path, word = type(result).sizes.get(one, ("", f"of {x.name}"))
+            wanted = int(one) if one.isdigit() else len(value_of(result, path)) if path else count
+            known[one] = (wanted, "" if one.isdigit() else word)
+        if all(one == "*" or known[one][0] == count for one, count in zip(size, shape, strict=True)):
             continue
-        if len(wanted) == 1:
-            return f"{x.name} has {len(value)} entries for {wanted[0]} {type(result).sizes[size[0]][1]}"
-        return f"{x.name} is not a {' x '.join(map(str, wanted))} matrix"
+        if len(size) == 1:
+            return f"{x.name} has {shape[0]} entries for {' '.join(map(str, known[size[0]])).strip()}"
+        return f"{x.name} is not a {' x '.join('any' if s == '*' else str(known[s][0]) for s in size)} matrix"
     return ""
 
 
@@ -562,7 +577,7 @@ def _codecs(cls: type[Any]) -> dict[str, Codec]:
     for x in fields(cls):
         settings = x.metadata.get(_KEY, _PLAIN)
         if settings["stored"]:
-            out[x.name] = settings["codec"] or _codec(hints[x.name], settings)
+            out[x.name] = _codec(hints[x.name], settings)
         elif x.default is MISSING and x.default_factory is MISSING:
             raise TypeError(f"{cls.__name__}.{x.name} is not stored and has no default")
     _CODECS[cls] = out
@@ -575,14 +590,17 @@ def _codec(hint: Any, settings: Mapping[str, Any]) -> Codec:
     if origin in (types.UnionType, Union):
         others = [x for x in inner if x is not type(None)]
         if len(others) != 1 or len(others) == len(inner):
-            raise TypeError(f"no way to store {hint}: give the field a codec")
-        one = _codec(others[0], settings)
+            raise TypeError(f"values of {hint} cannot be stored: give the field a codec")
+        one = settings["codec"] or _codec(others[0], settings)
         return Codec(
             one.stored | None,
             lambda value: None if value is None else one.write(value),
             lambda value, reading: None if value is None else one.read(value, reading),
             one.complete,
         )
+    if settings["codec"] is not None:
+        given: Codec = settings["codec"]
+        return given
     if origin is np.ndarray:
         return _array_codec(np.dtype(get_args(inner[1])[0]), settings)
     if origin is tuple:
@@ -603,15 +621,15 @@ def _codec(hint: Any, settings: Mapping[str, Any]) -> Codec:
     if origin in (dict, Mapping):
         one = _codec(inner[1], settings)
         return Codec(
-            dict[str, one.stored],  # type: ignore[name-defined]
-            lambda value: {key: one.write(x) for key, x in value.items()},
+            dict[inner[0], one.stored],  # type: ignore[name-defined]
+            lambda value: {str(key): one.write(x) for key, x in value.items()},
             lambda value, reading: {key: one.read(x, reading) for key, x in value.items()},
         )
     if origin is Literal:
         return Codec(hint, _same, _as_stored)
     if isinstance(hint, type):
         return _class_codec(hint, settings)
-    raise TypeError(f"no way to store {hint}: give the field a codec")
+    raise TypeError(f"values of {hint} cannot be stored: give the field a codec")
 
 
 def _entry(codec: Codec, k: int, value: Any, reading: Reading) -> Any:
@@ -635,14 +653,20 @@ def _class_codec(cls: type[Any], settings: Mapping[str, Any]) -> Codec:
             lambda value: value.model_dump(mode="json"),
             lambda value, reading: cls.model_validate(value),
         )
+    if issubclass(cls, SavedResult):
+        whole: type[SavedResult] = cls
+        return Codec(
+            dict[str, Any],
+            lambda value: value.stored(),
+            lambda value, reading: whole.from_dict(value, reading.given, where=reading.where, loader=reading.loader),
+            complete=True,
+        )
     if issubclass(cls, Result) or (is_dataclass(cls) and not hasattr(cls, "from_dict")):
-        if getattr(cls, "kind", ""):
-            raise TypeError(f"{cls.__name__} has a file of its own: give the field a codec")
         return Codec(_schema(cls), to_plain, lambda value, reading: _built(cls, value, reading))
     if hasattr(cls, "from_dict"):
         plain: Any = cls
         return Codec(dict[str, Any], lambda value: value.to_dict(), lambda value, reading: plain.from_dict(value))
-    raise TypeError(f"no way to store {cls.__name__}: give the field a codec")
+    raise TypeError(f"values of {cls.__name__} cannot be stored: give the field a codec")
 
 
 def _array_codec(dtype: np.dtype[Any], settings: Mapping[str, Any]) -> Codec:
@@ -690,6 +714,11 @@ def _cell(value: Any, form: str | Callable[[Any], str]) -> str:
     if callable(form):
         return form(value)
     return f"{value:{form}}" if form else str(value)
+
+
+def framed(**columns: str | Callable[[Any], Any]) -> tuple[Column, ...]:
+    """Columns that text and `to_frame` show alike, by name."""
+    return tuple(Column(value, name, name, decimals) for name, value in columns.items())
 
 
 def decimals(value: Any) -> str:

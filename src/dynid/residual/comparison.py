@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.identification.validation_errors import Validation
-from dynid.markup import HtmlFrame
-
-if TYPE_CHECKING:
-    import polars as pl
+from dynid.results import Result, Table, about, framed
 
 __all__ = ["Comparison"]
 
@@ -20,25 +17,34 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(HtmlFrame):
-    """Torque errors of k joints with and without the learned torque.
+class Comparison(Result):
+    """Torque errors of k joints with and without the learned torque."""
 
-    Attributes
-    ----------
-    rigid : Validation
-        Errors of the rigid model alone.
-    compensated : Validation
-        Errors of rigid model and learned torque together.
-    coverage : array, shape (k,)
-        Share of samples within the 95 % intervals; NaN where nothing was learned.
-    share : array, shape (k,)
-        Mean share of the learned torque that was used, 0 to 1.
-    """
+    tables = (
+        Table(
+            "comparison",
+            "k",
+            framed(
+                joint="joints",
+                unit="rigid.units",
+                rows="rigid.rows",
+                rigid_rmse="rigid.rmse",
+                rmse="compensated.rmse",
+                ratio="ratio",
+                rigid_nmse=lambda c: c.nmse[0],
+                nmse=lambda c: c.nmse[1],
+                coverage="coverage",
+                share="share",
+            ),
+        ),
+    )
 
-    rigid: Validation
-    compensated: Validation
-    coverage: Array
-    share: Array
+    rigid: Validation = field(metadata=about("Errors of the rigid model alone."))
+    compensated: Validation = field(metadata=about("Errors of rigid model and learned torque together."))
+    coverage: Array = field(
+        metadata=about("Share of samples within the 95 % intervals; NaN where nothing was learned.", size=("k",))
+    )
+    share: Array = field(metadata=about("Mean share of the learned torque that was used, 0 to 1.", size=("k",)))
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -54,31 +60,6 @@ class Comparison(HtmlFrame):
     def nmse(self) -> Array:
         """Mean squared error over the variance of the measured torque, rigid and compensated (2, k)."""
         return np.array([1.0 - self.rigid.r2, 1.0 - self.compensated.r2])
-
-    def to_frame(self) -> pl.DataFrame:
-        """The errors as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per joint: joint, unit, rows, rigid_rmse, rmse, ratio, rigid_nmse, nmse, coverage and share.
-        """
-        import polars as pl
-
-        return pl.DataFrame(
-            {
-                "joint": self.joints,
-                "unit": self.rigid.units,
-                "rows": self.rigid.rows,
-                "rigid_rmse": self.rigid.rmse,
-                "rmse": self.compensated.rmse,
-                "ratio": self.ratio,
-                "rigid_nmse": self.nmse[0],
-                "nmse": self.nmse[1],
-                "coverage": self.coverage,
-                "share": self.share,
-            }
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Rows, errors, coverage and share by joint name; None where a value is not finite."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -18,9 +17,6 @@ from dynid.identification.validation_errors import validation_of
 from dynid.recording.recording import Recording, Run
 from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion, Signals, uniform
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["FlexibleValidation", "FrequencyResponse", "LinkErrors", "frequency_response", "validate_flexible"]
 
