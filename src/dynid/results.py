@@ -45,6 +45,7 @@ __all__ = [
     "decimals",
     "framed",
     "from_plain",
+    "of_each",
     "text_tables",
     "to_plain",
 ]
@@ -719,6 +720,19 @@ def _cell(value: Any, form: str | Callable[[Any], str]) -> str:
 def framed(**columns: str | Callable[[Any], Any]) -> tuple[Column, ...]:
     """Columns that text and `to_frame` show alike, by name."""
     return tuple(Column(value, name, name, decimals) for name, value in columns.items())
+
+
+def of_each(items: str, **types: type) -> tuple[Column, ...]:
+    """Columns with an attribute of each entry of a tuple, one row per entry; codes are shown as words."""
+
+    def values(name: str) -> Callable[[Any], list[Any]]:
+        return lambda result: [_word(getattr(one, name)) for one in value_of(result, items)]
+
+    return tuple(Column(values(name), name, name, decimals, dtype) for name, dtype in types.items())
+
+
+def _word(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
 
 
 def decimals(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.attached import attached
 from dynid.errors import DataError
-from dynid.parameters.base import BaseParameters
+from dynid.parameters.base import BASE, BaseParameters
+from dynid.results import SavedResult, about
 
 __all__ = ["MOST_PERIODS", "Plan", "std_of"]
 
@@ -21,41 +22,31 @@ MOST_PERIODS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Predicted standard deviations of the base parameters against the number of periods.
+class Plan(SavedResult):
+    """Predicted standard deviations of the base parameters against the number of periods."""
 
-    Attributes
-    ----------
-    base : BaseParameters
-    duration : float
-        Duration of one period, s.
-    noise : array, shape (channel,)
-        The standard deviation of the torque noise.
-    rate : float
-        Sampling rate, Hz.
-    target : float
-        Relative standard deviation to be reached.
-    prior : array, shape (b,)
-        A-priori values of the base parameters.
-    periods : array, shape (b,)
-        Periods until each parameter reaches the target; infinite if it never does.
-    effect : array, shape (b,)
-        Rms torque error of one standard deviation of each parameter after one period, over the noise.
-    directions, gains, unseen : array
-        The decomposition from which standard deviations are computed; `unseen` (b,) are not identifiable.
-    """
+    kind = "plan"
 
-    base: BaseParameters
-    duration: float
-    noise: Array
-    rate: float
-    target: float
-    prior: Array
-    periods: Array
-    effect: Array
-    directions: Array
-    gains: Array
-    unseen: NDArray[np.bool_]
+    base: BaseParameters = field(metadata=about("Base.", codec=BASE))
+    duration: float = field(metadata=about("Duration of one period, s."))
+    noise: Array = field(metadata=about("The standard deviation of the torque noise.", size=("channel",)))
+    rate: float = field(metadata=about("Sampling rate, Hz."))
+    target: float = field(metadata=about("Relative standard deviation to be reached."))
+    prior: Array = field(metadata=about("A-priori values of the base parameters.", size=("b",)))
+    periods: Array = field(
+        metadata=about("Periods until each parameter reaches the target; infinite if it never does.", size=("b",))
+    )
+    effect: Array = field(
+        metadata=about(
+            "Rms torque error of one standard deviation of each parameter after one period, over the noise.",
+            size=("b",),
+        )
+    )
+    directions: Array = field(
+        metadata=about("The decomposition from which standard deviations are computed.", size=("b", "r"))
+    )
+    gains: Array = field(metadata=about("Shares of the motion in its directions.", size=("r",)))
+    unseen: NDArray[np.bool_] = field(metadata=about("Parameters that are not identifiable.", size=("b",)))
 
     def std_after(self, periods: float = 1) -> Array:
         """The standard deviation (b,) after so many periods; 0 periods leave that of the previous recordings."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from dynid import results
 from dynid.errors import DataError, did_you_mean
 from dynid.identification.judgement import REASONS, Judgement
-from dynid.results import Column, Table, View, about, decimals
+from dynid.results import Table, View, about, of_each
 
 if TYPE_CHECKING:
     import polars as pl
@@ -155,13 +154,6 @@ class Check(results.Result):
         return _NAMES[self.code]
 
 
-_COLUMNS = {"result": str, "words": str, "figure": float, "limit": float, "failure": float, "unit": str, "advice": str}
-
-
-def _cells(name: str) -> Callable[[Assessment], list[Any]]:
-    return lambda assessment: [getattr(check, name) for check in assessment.checks]
-
-
 @dataclass(frozen=True)
 class Assessment(results.SavedResult):
     """Verdict on an estimate, with the reasons and every check."""
@@ -172,9 +164,16 @@ class Assessment(results.SavedResult):
         Table(
             "assessment",
             "check",
-            (
-                Column(lambda a: [check.code.value for check in a.checks], "code", "code", dtype=str),
-                *(Column(_cells(name), name, name, decimals, dtype) for name, dtype in _COLUMNS.items()),
+            of_each(
+                "checks",
+                code=str,
+                result=str,
+                words=str,
+                figure=float,
+                limit=float,
+                failure=float,
+                unit=str,
+                advice=str,
             ),
         ),
     )
