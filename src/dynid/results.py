@@ -621,8 +621,9 @@ def _codec(hint: Any, settings: Mapping[str, Any]) -> Codec:
         )
     if origin in (dict, Mapping):
         one = _codec(inner[1], settings)
+        table: Any = dict
         return Codec(
-            dict[inner[0], one.stored],  # type: ignore[name-defined]
+            table[inner[0], one.stored],
             lambda value: {str(key): one.write(x) for key, x in value.items()},
             lambda value, reading: {key: one.read(x, reading) for key, x in value.items()},
         )

@@ -63,7 +63,6 @@ KINDS = {
         Kind("payload", "payload", "calibration.Payload.load"),
         Kind("gains", "set of drive gains", "calibration.DriveGains.load"),
         Kind("sensors", "sensor calibration", "calibration.SensorCalibration.load"),
-        Kind("friction map", "friction map", "friction.FrictionMap.load"),
         Kind("plan", "plan of an experiment", "excitation.plan.Plan.load"),
         Kind("legs", "estimate of legs", ""),
         Kind("chirps", "design of chirps", "actuators.ChirpDesign.load"),

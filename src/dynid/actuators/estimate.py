@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from dynid.results import Codec, Column, Reading, SavedResult, Table, about, dec
 from dynid.robot.model import Robot
 from dynid.robot.serialize import ROBOT
 from dynid.signals.fingerprint import Fingerprint
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["ActuatorEstimate", "Confounded"]
 
@@ -199,16 +196,6 @@ class ActuatorEstimate(SavedResult):
             raise DataError(f"no unknown is named '{label}'{did_you_mean(label, self.labels)}")
         k = self.labels.index(label)
         return float(self.values[k]), float(self.std[k])
-
-    def to_frame(self) -> pl.DataFrame:
-        """The identified values as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per unknown: unknown, value, std (infinite where the log does not show it), unit and at_bound.
-        """
-        return super().to_frame()
 
     def save(self, path: str | Path) -> None:
         """Write the estimate: a .json file holds all of it, a .toml file the law and the values.

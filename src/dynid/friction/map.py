@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
 from dynid.friction.rows import FrictionRows, is_prismatic, joint_index
 from dynid.recording.recording import Recording
-from dynid.results import SavedResult, Table, about, framed
+from dynid.results import Result, Table, about, framed
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
 
@@ -29,14 +28,13 @@ _FEWEST_BINS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionMap(SavedResult):
+class FrictionMap(Result):
     """Friction of a joint at constant velocities.
 
     Friction is half the difference of the torques in both directions. Its even part, such as an offset or an
     asymmetry, cannot be separated from gravity.
     """
 
-    kind = "friction map"
     tables = (
         Table(
             "friction map",
@@ -61,11 +59,6 @@ class FrictionMap(SavedResult):
     )
     pairs: tuple[int, ...] = field(metadata=about("Number of position bins that were passed in both directions."))
     prismatic: bool = field(default=False, metadata=about("Whether the joint is prismatic, with units m/s and N."))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The map as plain data."""
-        names = ("velocity", "friction", "std", "load")
-        return {"joint": self.joint, "pairs": list(self.pairs), **{n: getattr(self, n).tolist() for n in names}}
 
     def summary(self) -> str:
         """A table of velocity, friction, standard deviation and number of position bins."""

@@ -29,7 +29,6 @@ from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.axes import Axes
 
     from dynid.feasibility.constraints import Constraints
@@ -472,17 +471,6 @@ class Estimate(SavedResult):
     def summary(self) -> str:
         """Tables of the base parameters and of the fit, as wide as the terminal."""
         return str(attached(self, "summary")(self))
-
-    def to_frame(self) -> pl.DataFrame:
-        """The base parameters as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per base parameter: parameter, combination, unit, prior, estimate, std, low and high (the 95 %
-            interval).
-        """
-        return super().to_frame()
 
     def plot(
         self,

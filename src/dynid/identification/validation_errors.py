@@ -97,16 +97,6 @@ class Validation(Result):
         }
         return {c: {"rows": self.rows[i], "unit": self.units[i], **figures[c]} for i, c in enumerate(self.channels)}
 
-    def to_frame(self) -> pl.DataFrame:
-        """The figures per channel as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per channel: channel, unit, rows, rmse, largest, relative, nrmse and r2.
-        """
-        return super().to_frame()
-
     def samples(self) -> pl.DataFrame:
         """The compared samples as a table.
 

@@ -6,15 +6,12 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from dynid import results
 from dynid.errors import DataError, did_you_mean
 from dynid.identification.judgement import REASONS, Judgement
 from dynid.results import Table, View, about, of_each
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["RESULTS", "Assessment", "Check", "CheckCode", "Result", "Trust"]
 
@@ -239,17 +236,6 @@ class Assessment(results.SavedResult):
         lines = [f"verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons)]
         width = max(len(c.name) for c in self.checks)
         return "\n".join([*lines, *(f"  {c.result:11}  {c.name:{width}}  {_shown(c)}" for c in self.checks)])
-
-    def to_frame(self) -> pl.DataFrame:
-        """The checks as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per check: code, result, words, figure, limit, failure, unit and advice; the figures are null where
-            a check has none.
-        """
-        return super().to_frame()
 
 
 def _rank(check: Check) -> tuple[int, float]:
