@@ -13,6 +13,7 @@ import math
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -140,7 +141,8 @@ def about(
     return {_KEY: settings | {"stored": stored, "codec": codec, "column": column}}
 
 
-_PLAIN: dict[str, Any] = about("")[_KEY]
+# Of fields that are not declared, those of plain records inside of a result: arrays may have any number of dimensions.
+_PLAIN: dict[str, Any] = about("")[_KEY] | {"size": None}
 
 
 @dataclass(frozen=True)
@@ -647,6 +649,8 @@ def _class_codec(cls: type[Any], settings: Mapping[str, Any]) -> Codec:
     simple = {bool: _Flag, int: _Count, float: Finite if settings["finite"] else Number, str: str}
     if cls in simple:
         return Codec(simple[cls], cls, _as_stored)
+    if cls is datetime:
+        return Codec(datetime, datetime.isoformat, _as_stored)
     if issubclass(cls, Enum):
         return Codec(cls, lambda value: value.value, _as_stored)
     if issubclass(cls, BaseModel):
@@ -673,6 +677,12 @@ def _class_codec(cls: type[Any], settings: Mapping[str, Any]) -> Codec:
 
 def _array_codec(dtype: np.dtype[Any], settings: Mapping[str, Any]) -> Codec:
     """Arrays as nested lists, with as many levels as the field has sizes."""
+    if settings["size"] is None:
+        return Codec(
+            list[Any],
+            lambda value: np.asarray(value).tolist(),
+            lambda value, reading: np.array([_number(x) for x in value] if dtype.kind == "f" else value, dtype=dtype),
+        )
     dimensions = max(len(settings["size"]), 1)
     entry: Any = {"b": _Flag, "i": int}.get(dtype.kind, Finite if settings["finite"] else Number)
     if entry is Number and dimensions == 2 and settings["size"][0] == settings["size"][1]:

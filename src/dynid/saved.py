@@ -65,6 +65,7 @@ KINDS = {
         Kind("sensors", "sensor calibration", "calibration.SensorCalibration.load"),
         Kind("plan", "plan of an experiment", "excitation.plan.Plan.load"),
         Kind("legs", "estimate of legs", ""),
+        Kind("fleet", "estimate of a fleet", "fleet.FleetEstimate.load"),
         Kind("chirps", "design of chirps", "actuators.ChirpDesign.load"),
         Kind("assessment", "assessment", "Assessment.load"),
         Kind("excitation", "motion", "Excitation.from_toml"),
