@@ -116,6 +116,23 @@ def test_a_declared_column_is_in_every_table() -> None:
     assert ">weight</th>" in more._repr_html_() and ">0.2</td>" in more._repr_html_()
 
 
+def test_a_result_without_tables_shows_its_fields() -> None:
+    @dataclass(frozen=True)
+    class Body(Result):
+        """A body."""
+
+        name: str = field(metadata=about("Name."))
+        mass: float = field(metadata=about("Mass.", unit="kg"))
+        sides: tuple[float, ...] = field(default=(0.5, 2.0), metadata=about("Sides.", unit="m"))
+        grid: Array = field(default_factory=lambda: np.zeros((2, 4)), metadata=about("Values.", size=("*", "*")))
+
+    body = Body("box", 2.5)
+    rows = [("name", "box", ""), ("mass", "2.5", "kg"), ("sides", "0.5, 2", "m"), ("grid", "8 entries", "")]
+    assert body.to_frame().rows() == rows
+    assert all(word in body.summary() for word in ("box", "2.5", "kg")) and ">2.5</td>" in body._repr_html_()
+    assert "value" in sample().summary() and "1.00" in sample().summary()
+
+
 def test_declared_fields_are_documented_and_in_the_schema() -> None:
     attributes = {x.name: x for x in NumpyDocString(inspect.getdoc(Sample) or "")["Attributes"]}
     assert set(attributes) == {x.name for x in fields(Sample)}

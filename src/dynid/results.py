@@ -25,7 +25,7 @@ from pydantic import Field as Bounds
 from dynid.errors import DataError, DynidError
 from dynid.markup import frame_html, html_table, words_of
 from dynid.saved import KINDS, envelope, opened, plain_data, read_saved, write_saved
-from dynid.terminal import table_of
+from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,6 +56,8 @@ _LARGEST = 1e100
 # Numbers that JSON cannot hold are written as these words.
 _WORDS = ("nan", "inf", "-inf")
 _KEY = "dynid"
+# Entries of a list that one line shows.
+_SHORT = 6
 
 
 # -- declaration ---------------------------------------------------------------------------------------
@@ -282,17 +284,28 @@ class Result:
         return _schema(cls).model_json_schema()
 
     def to_frame(self) -> pl.DataFrame:
-        """The first table of the result.
+        """The first table of the result, or its fields where it has none.
 
         Returns
         -------
         polars.DataFrame
-            With the columns that the documentation of the class names.
+            With the columns that the documentation of the class names, or field, value and unit.
         """
         import polars as pl
 
+        if not self.tables:
+            return pl.DataFrame(_record(self), schema={"field": str, "value": str, "unit": str}, orient="row")
         columns = _columns(self, self.tables[0])
         return pl.DataFrame([pl.Series(c.name, list(value_of(self, c.value)), c.dtype) for c in columns if c.name])
+
+    def summary(self) -> str:
+        """The tables of the result as text, as wide as the terminal.
+
+        Returns
+        -------
+        str
+        """
+        return rendered(*text_tables(self))
 
     def _repr_html_(self) -> str:
         if not self.tables:
@@ -755,8 +768,32 @@ def decimals(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
+def _record(result: Any) -> list[tuple[str, str, str]]:
+    """Name, value and unit of each declared field."""
+    return [
+        (x.name, _brief(getattr(result, x.name)), x.metadata[_KEY]["unit"])
+        for x in fields(result)
+        if _KEY in x.metadata
+    ]
+
+
+def _brief(value: Any) -> str:
+    """A value in one line: short lists of numbers and words, and how long others are."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist() if value.ndim == 1 else (None,) * value.size
+    if not isinstance(value, list | tuple | Mapping):
+        return decimals(_word(value))
+    plain = not isinstance(value, Mapping) and all(isinstance(x, str | float | int) for x in value)
+    return ", ".join(map(decimals, value)) if plain and len(value) <= _SHORT else f"{len(value)} entries"
+
+
 def text_tables(result: Result) -> list[Shown]:
-    """The tables of a result for the terminal."""
+    """The tables of a result for the terminal, or a table of its fields where it has none."""
+    if not result.tables:
+        table = table_of(words_of(type(result).__name__), "field", "value", "unit", text=("field", "value", "unit"))
+        for line in _record(result):
+            table.add_row(*line)
+        return [table]
     out = []
     for table in result.tables:
         words = tuple(c.heading for c in _columns(result, table) if not c.form)
