@@ -127,7 +127,8 @@ def about(
     unit : str
         Unit, such as "N m"; "" without one.
     size : sequence of str
-        Name of each dimension of an array or tuple, explained in `sizes` of the class; "*" for one that is not checked.
+        Name of each dimension of an array or tuple, explained in `sizes` of the class or shared by several fields; or
+        its number of entries, or "*" for one that is not checked.
     finite : bool
         Whether numbers that are not finite are refused.
     least : int

@@ -217,9 +217,7 @@ class Estimate(SavedResult):
         default=None,
         metadata=about("The fitted motion in short, by which a validation tells whether its motion is unseen."),
     )
-    known_masses: KnownMasses = field(
-        default_factory=KnownMasses, metadata=about("Masses of bodies that were given.", unit="kg", finite=True)
-    )
+    known_masses: KnownMasses = field(default_factory=KnownMasses, metadata=about("Masses of bodies that were given."))
     box: bool | None = field(
         default=None,
         metadata=about("Whether the bodies were kept inside the plausible box; None for methods that have none."),
