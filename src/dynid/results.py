@@ -791,10 +791,10 @@ def _brief(value: Any) -> str:
 def text_tables(result: Result) -> list[Shown]:
     """The tables of a result for the terminal, or a table of its fields where it has none."""
     if not result.tables:
-        table = table_of(words_of(type(result).__name__), "field", "value", "unit", text=("field", "value", "unit"))
+        whole = table_of(words_of(type(result).__name__), "field", "value", "unit", text=("field", "value", "unit"))
         for line in _record(result):
-            table.add_row(*line)
-        return [table]
+            whole.add_row(*line)
+        return [whole]
     out = []
     for table in result.tables:
         words = tuple(c.heading for c in _columns(result, table) if not c.form)
