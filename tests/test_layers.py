@@ -16,8 +16,8 @@ ROOT = Path(dynid.__file__).parent
 # From the ground up; a package may import those before it. `inertia`, `controllers` and `stats` list public names of
 # the packages before them.
 ORDER = [
-    *("errors", "patterns", "files", "limits", "reading", "schema", "child", "markup", "quoting", "terminal"),
-    *("progress", "hypothesis", "threads", "plotting"),
+    *("errors", "patterns", "files", "limits", "reading", "child", "markup", "quoting", "terminal"),
+    *("saved", "attached", "results", "progress", "hypothesis", "threads", "plotting"),
     *("robot", "inertia", "dynamics", "parameters", "recording", "signals", "feasibility", "simulation", "controllers"),
     *("identification", "calibration", "online", "friction", "actuators", "fleet", "excitation", "residual"),
     *("assessment", "stats", "montecarlo", "human", "mocap", "export", "codegen"),

@@ -11,7 +11,7 @@ import dynid
 from dynid.assessment import Finding, FindingCode, SimulationError
 from dynid.assessment.model.horizon import ModelErrors
 from dynid.friction.selection import FrictionSelection
-from dynid.identification.validation import Validation, validation_of
+from dynid.identification.validation_errors import Validation, validation_of
 from dynid.residual.residual import Residual
 from dynid.simulation.replay import Ending
 from dynid.simulation.simulation import Simulation

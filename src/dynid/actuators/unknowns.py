@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from dynid.actuators.law import EARLY, ActuatorLaw
 from dynid.actuators.rollouts import Directions
 from dynid.errors import (
     ConflictingArguments,
+    DataError,
     Duplicate,
     InvalidValue,
     MissingArgument,
@@ -23,6 +24,7 @@ from dynid.errors import (
 )
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_expression
+from dynid.results import about
 from dynid.robot.model import Robot
 
 __all__ = [
@@ -125,7 +127,11 @@ class Unknown:
     unit: str
     group: str = ""
     expression: str = ""
-    scale: float = np.inf
+    scale: float = field(default=np.inf, metadata=about("", stored=False))
+
+    def __post_init__(self) -> None:
+        if not (self.joints or self.parameters):
+            raise DataError("an unknown has joints or parameters")
 
     @property
     def label(self) -> str:

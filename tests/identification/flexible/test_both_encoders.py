@@ -116,7 +116,7 @@ def test_files_hold_the_estimate(estimate: FlexibleEstimate, tmp_path: Path) -> 
     with expect_error(WrongFormat):
         estimate.save(tmp_path / "joints.csv")
     (tmp_path / "joints.json").write_text('{"format": "other"}')
-    with expect_error(WrongFormat):
+    with pytest.raises(DataError, match="is not a saved estimate of flexible joints"):
         load_flexible(tmp_path / "joints.json")
 
 

@@ -20,7 +20,7 @@ from dynid.fleet.health import TemperatureCode, UnitCode
 from dynid.fleet.result import FleetEstimate
 from dynid.friction.result import FrictionFit
 from dynid.friction.selection import FrictionSelection
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.robot.inertia import inertia_violations
 
 __all__ = ["assess_result"]
