@@ -20,8 +20,8 @@ ROOT = Path(dynid.__file__).parent
 # From the ground up; a part imports only parts before it. `inertia`, `controllers` and `stats` list public names of the
 # packages before them.
 BASE = [
-    *("errors", "base", "patterns", "files", "limits", "reading", "schema", "child", "markup", "quoting", "terminal"),
-    *("progress", "hypothesis", "threads", "plotting"),
+    *("errors", "base", "patterns", "files", "limits", "reading", "child", "markup", "quoting", "terminal"),
+    *("saved", "attached", "results", "progress", "hypothesis", "threads", "plotting"),
 ]
 CORE = [
     *BASE,

@@ -10,16 +10,17 @@ False Discovery Rate (1995).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import InvalidValue, TooFew, UnknownName
-from dynid.markup import HtmlFrame
+from dynid.results import Result, Table, View, about, of_each
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,80 +59,59 @@ class TestCode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Detail:
-    """One of several null hypotheses that are tested together, such as one per joint.
+class Detail(Result):
+    """One of several null hypotheses that are tested together, such as one per joint."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the joint, parameter or column.
-    statistic : float
-        Test statistic.
-    distribution : str
-        Distribution of the statistic under the null hypothesis.
-    p_value : float
-        p-value of this hypothesis alone.
-    corrected : float
-        p-value corrected for the number of hypotheses.
-    rejected : bool
-        Whether the corrected p-value is below the significance level.
-    """
-
-    name: str
-    statistic: float
-    distribution: str
-    p_value: float
-    corrected: float
-    rejected: bool
+    name: str = field(metadata=about("Name of the joint, parameter or column."))
+    statistic: float = field(metadata=about("Test statistic."))
+    distribution: str = field(metadata=about("Distribution of the statistic under the null hypothesis."))
+    p_value: float = field(metadata=about("p-value of this hypothesis alone."))
+    corrected: float = field(metadata=about("p-value corrected for the number of hypotheses."))
+    rejected: bool = field(metadata=about("Whether the corrected p-value is below the significance level."))
 
 
 @dataclass(frozen=True)
-class HypothesisTest(HtmlFrame):
+class HypothesisTest(Result):
     """Result of a hypothesis test.
 
     A test of several hypotheses has one `Detail` for each. Its own statistic and p-value are then those of the
     smallest corrected p-value.
-
-    Attributes
-    ----------
-    code : TestCode
-        Stable code of the test.
-    name : str
-        Name of the test for people.
-    null : str
-        The null hypothesis in words.
-    statistic : float
-        Test statistic.
-    distribution : str
-        Distribution of the statistic under the null hypothesis.
-    p_value : float
-        Probability of a statistic at least this large if the null hypothesis is true.
-    level : float
-        Significance level; the null hypothesis is rejected below it.
-    verdict : str
-        Conclusion in words.
-    advice : str
-        Recommended next step.
-    correction : str
-        Correction for multiple tests: "holm", "bonferroni", "benjamini-hochberg" or "none".
-    details : tuple of Detail
-        Results of the single hypotheses.
-    notes : tuple of str
-        Remarks on the validity of the test.
     """
 
-    code: TestCode
-    name: str
-    null: str
-    statistic: float
-    distribution: str
-    p_value: float
-    level: float
-    verdict: str
-    advice: str
-    correction: str = "none"
-    details: tuple[Detail, ...] = ()
-    notes: tuple[str, ...] = ()
+    views = MappingProxyType({"rejected": View("rejected", exact=True)})
+    tables = (
+        Table(
+            "hypothesis test",
+            "hypothesis",
+            of_each(
+                "_hypotheses",
+                name=str,
+                statistic=float,
+                distribution=str,
+                p_value=float,
+                corrected=float,
+                rejected=bool,
+            ),
+        ),
+    )
+
+    code: TestCode = field(metadata=about("Stable code of the test."))
+    name: str = field(metadata=about("Name of the test for people."))
+    null: str = field(metadata=about("The null hypothesis in words."))
+    statistic: float = field(metadata=about("Test statistic."))
+    distribution: str = field(metadata=about("Distribution of the statistic under the null hypothesis."))
+    p_value: float = field(
+        metadata=about("Probability of a statistic at least this large if the null hypothesis is true.")
+    )
+    level: float = field(metadata=about("Significance level; the null hypothesis is rejected below it."))
+    verdict: str = field(metadata=about("Conclusion in words."))
+    advice: str = field(metadata=about("Recommended next step."))
+    correction: str = field(
+        default="none",
+        metadata=about('Correction for multiple tests: "holm", "bonferroni", "benjamini-hochberg" or "none".'),
+    )
+    details: tuple[Detail, ...] = field(default=(), metadata=about("Results of the single hypotheses."))
+    notes: tuple[str, ...] = field(default=(), metadata=about("Remarks on the validity of the test."))
 
     @property
     def rejected(self) -> bool:
@@ -143,21 +123,11 @@ class HypothesisTest(HtmlFrame):
         """Names of the details whose own null hypothesis is rejected."""
         return tuple(d.name for d in self.details if d.rejected)
 
-    def to_frame(self) -> pl.DataFrame:
-        """The single hypotheses as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per detail, or one for a test of a single hypothesis: name, statistic, distribution, p_value,
-            corrected (p-value corrected for the number of tests) and rejected.
-        """
-        import polars as pl
-
-        own = (self.name, self.statistic, self.distribution, self.p_value, self.p_value, self.rejected)
-        details = [(d.name, d.statistic, d.distribution, d.p_value, d.corrected, d.rejected) for d in self.details]
-        words = {"name": str, "statistic": float, "distribution": str, "p_value": float, "corrected": float}
-        return pl.DataFrame(details or [own], schema=words | {"rejected": bool}, orient="row")
+    @property
+    def _hypotheses(self) -> tuple[Detail, ...]:
+        """The details, or the test itself where it has a single hypothesis."""
+        own = Detail(self.name, self.statistic, self.distribution, self.p_value, self.p_value, self.rejected)
+        return self.details or (own,)
 
     def summary(self) -> str:
         """Return the test as text, with one line per detail."""
@@ -179,10 +149,6 @@ class HypothesisTest(HtmlFrame):
                 for d in self.details
             ]
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as plain data for JSON."""
-        return {**asdict(self), "code": self.code.value, "rejected": self.rejected}
 
 
 def tests_frame(tests: Sequence[HypothesisTest]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["HtmlFrame", "HtmlSummary", "frame_html", "html_table"]
+__all__ = ["HtmlFrame", "HtmlSummary", "frame_html", "html_table", "words_of"]
 
 _CELL = 'style="text-align:{align};padding:2px 10px"'
 _MOST_ROWS = 100
@@ -51,7 +51,7 @@ def _shown(value: object) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _words(name: str) -> str:
+def words_of(name: str) -> str:
     """The name of a class in words: "DriveGains" as "drive gains"."""
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
 
@@ -66,7 +66,7 @@ class HtmlFrame:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return frame_html(_words(type(self).__name__), self.to_frame())
+        return frame_html(words_of(type(self).__name__), self.to_frame())
 
 
 class HtmlSummary:
@@ -79,5 +79,5 @@ class HtmlSummary:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        name = escape(_words(type(self).__name__))
+        name = escape(words_of(type(self).__name__))
         return f"<div><div><strong>{name}</strong></div><pre>{escape(self.summary())}</pre></div>"

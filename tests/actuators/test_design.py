@@ -21,6 +21,7 @@ from dynid.robot import ActuatorLaw
 from studies.reproduce.actuator_plants import given_robot, legs, logged, recording, truth
 from tests.actuators.test_posterior import NOISE, chirp, law, measured, robot
 from tests.support.errors import expect_error
+from tests.support.saved_fields import survived
 
 
 def limited(**limits: Any) -> dynid.Robot:
@@ -138,6 +139,7 @@ def test_the_design_is_told_as_text_and_as_plain_data(tmp_path: Path) -> None:
     assert frame["unknown"].to_list() == [x.label for x in design.unknowns] and frame["std"].to_list() == list(
         design.std
     )
+    assert survived(design, tmp_path).summary() == text
     page = json.loads(json.dumps(design.to_dict()))
     assert [x["unit"] for x in page["unknowns"]] == ["kg m2", "kg m2", "s"]
     assert [x["std"] for x in page["unknowns"]] == pytest.approx(design.std)

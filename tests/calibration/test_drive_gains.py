@@ -19,6 +19,7 @@ from dynid.export.urdf import write_urdf
 from dynid.recording.recording import Recording
 from tests.support.errors import expect_error
 from tests.support.loaded_runs import BODY, GAINS, HAND, MASS, currents, torques
+from tests.support.saved_fields import survived
 from tests.support.synthetic import EXACT, arm
 
 PARTLY = np.where(np.arange(10) < 4, BODY, np.nan)
@@ -34,7 +35,7 @@ def gains(
 
 @pytest.mark.parametrize("payload", [MASS, PARTLY, BODY], ids=["mass", "mass and centre", "all ten"])
 @pytest.mark.parametrize("method", ["output", "wls", "tls"])
-def test_without_noise_all_methods_agree_to_1e_8(method: str, payload: object) -> None:
+def test_without_noise_all_methods_agree_to_1e_8(method: str, payload: object, tmp_path: Path) -> None:
     found = gains(method=method, payload=payload)
     assert np.abs(found.gains / GAINS - 1).max() < 1e-8
     assert found.payload is not None and np.abs(found.payload - BODY).max() < 1e-8
@@ -42,6 +43,7 @@ def test_without_noise_all_methods_agree_to_1e_8(method: str, payload: object) -
     assert np.allclose(found.beta, found.base.values(arm().parameters), atol=1e-7)
     assert all(found.shown)
     assert np.allclose(found.base.values(found.parameters), found.beta)
+    assert survived(found, tmp_path).summary() == found.summary()
 
 
 def test_deviations_of_output_are_those_of_its_errors() -> None:

@@ -22,6 +22,7 @@ from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from tests.support.errors import expect_error
 from tests.support.loaded_runs import BODY, CENTRE, HAND, MASS, torques
+from tests.support.saved_fields import survived
 from tests.support.synthetic import EXACT, arm, record
 
 
@@ -32,7 +33,7 @@ def weigh(noise: float = 0.0, seed: int = 0, **options: object) -> dynid.calibra
 
 @pytest.mark.parametrize("feasible", [True, False])
 @pytest.mark.parametrize("known", ["runs", "estimate", "robot"])
-def test_without_noise_all_ten_numbers_are_exact(known: str, feasible: bool) -> None:
+def test_without_noise_all_ten_numbers_are_exact(known: str, feasible: bool, tmp_path: Path) -> None:
     """However the arm is known, and whether or not only possible bodies count: this one is inside the cone."""
     before = torques(False)
     model = {"runs": None, "estimate": dynid.identify(arm(), before, "wls", signals=EXACT), "robot": arm()}[known]
@@ -41,6 +42,8 @@ def test_without_noise_all_ten_numbers_are_exact(known: str, feasible: bool) -> 
     assert np.abs(found.inertial - BODY).max() < 1e-9
     assert found.mass == pytest.approx(MASS) and np.allclose(found.centre, CENTRE)
     assert all(found.shown)
+    again = survived(found, tmp_path)
+    assert again.summary() == found.summary() and again.mass_sources == found.mass_sources
 
 
 @pytest.mark.parametrize("known", ["runs", "estimate"])

@@ -21,6 +21,7 @@ from dynid.robot.posture import tilted_gravity
 from dynid.signals.shift import shifted
 from tests.support.errors import expect_error
 from tests.support.gantry import gantry
+from tests.support.saved_fields import survived
 from tests.support.synthetic import EXACT, arm, motion
 
 Array = NDArray[np.float64]
@@ -75,7 +76,7 @@ def of(words: Any) -> dict[str, Array]:
 
 
 @pytest.mark.parametrize(("words", "options"), CASES, ids=lambda x: "+".join(x) if isinstance(x, tuple) else "")
-def test_noise_free_truth(words: tuple[str, ...], options: dict[str, Any]) -> None:
+def test_noise_free_truth(words: tuple[str, ...], options: dict[str, Any], tmp_path: Path) -> None:
     """Sensors and base parameters to 1e-6, torques to rounding."""
     robot = smooth_arm()
     found = dynid.calibration.calibrate_sensors(robot, recorded(robot, of(words)), words, signals=EXACT, **options)
@@ -86,6 +87,9 @@ def test_noise_free_truth(words: tuple[str, ...], options: dict[str, Any]) -> No
     np.testing.assert_allclose(found.gravity, truth.gravity, atol=1e-6)
     np.testing.assert_allclose(found.estimate.beta, found.estimate.base.values(truth.parameters), atol=1e-6)
     assert found.estimate.relative_error.max() < 1e-6 < 1e-4 < found.uncorrected.relative_error.max()
+    again = survived(found, tmp_path)
+    assert again.summary() == found.summary()
+    np.testing.assert_array_equal(again.estimate.covariance, found.estimate.covariance)
 
 
 @pytest.mark.parametrize(

@@ -131,8 +131,8 @@ def test_bad_files_end_in_one_sentence(files: tuple[str, str], tmp_path: Path) -
         return str(result.exception)
 
     wrong = tmp_path / "wrong.json"
-    wrong.write_text('{"format": "dynid estimate 4"}')
-    assert "is not a saved friction selection" in error(str(wrong), "--validate", other)
+    wrong.write_text('{"dynid": "estimate", "version": 1}')
+    assert "holds a saved estimate, not a saved friction selection" in error(str(wrong), "--validate", other)
     assert "there is no file" in error(str(tmp_path / "none.json"), "--validate", other)
     assert "there are joint2" in error(saved, "--joint", "joint1")
     assert "not fitted again" in error(saved, files[1])

@@ -37,7 +37,7 @@ from dynid.files import check_output
 from dynid.progress import Progress
 from dynid.report.excitation import excitation_figure
 from tests.support.errors import expect_error
-from tests.support.saved_fields import assert_no_defaults, assert_same_fields
+from tests.support.saved_fields import assert_no_defaults, assert_same_fields, survived
 
 Array = NDArray[np.float64]
 
@@ -301,7 +301,7 @@ def test_figure_draws_signals_limits_and_spectra(motion: dynid.Excitation) -> No
 # -- the plan ------------------------------------------------------------------------------------
 
 
-def test_plan_predicts_what_least_squares_finds(motion: dynid.Excitation) -> None:
+def test_plan_predicts_what_least_squares_finds(motion: dynid.Excitation, tmp_path: Path) -> None:
     """Deviations of weighted least squares over many noisy runs are the predicted ones."""
     noise = np.array([0.5, 0.2])
     plan = motion.plan(noise, rate=50)
@@ -317,6 +317,7 @@ def test_plan_predicts_what_least_squares_finds(motion: dynid.Excitation) -> Non
     known = plan.prior != 0
     np.testing.assert_allclose(plan.relative_std[known], 100 * exact[known] / np.abs(plan.prior[known]), rtol=1e-6)
     assert np.all(np.isinf(plan.relative_std[~known]))
+    assert survived(plan, tmp_path).summary() == plan.summary()
 
 
 def test_periods_are_the_fewest_that_suffice(motion: dynid.Excitation) -> None:

@@ -167,11 +167,16 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     ("name", "text", "words"),
     [
         ("a.json", "{", "is not JSON"),
-        ("a.json", "[]", "no parameter file of dynid"),
-        ("a.json", '{"format": "dynid parameters 1", "parameters": [{"name": "m_l1"}]}', "without a name and a number"),
+        ("a.json", "[]", "is not a saved table of parameters"),
         (
             "a.json",
-            '{"format": "dynid parameters 1", "parameters": [{"name": "a", "value": 1}, {"name": "a", "value": 1}]}',
+            '{"dynid": "parameters", "version": 1, "parameters": [{"name": "m_l1"}]}',
+            "without a name and a number",
+        ),
+        (
+            "a.json",
+            '{"dynid": "parameters", "version": 1, '
+            '"parameters": [{"name": "a", "value": 1}, {"name": "a", "value": 2}]}',
             "twice",
         ),
         ("a.toml", "= 3", "is not TOML"),

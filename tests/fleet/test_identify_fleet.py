@@ -17,6 +17,7 @@ from dynid.report import write_fleet
 from studies.reproduce.fleet import SIGNALS
 from studies.reproduce.fleet_plant import Fleet, Plan, fleet_robot
 from tests.support.errors import expect_error
+from tests.support.saved_fields import survived
 
 UNITS, DATES = 9, 8
 PLAN = Plan(drifting=4, drift_share=0.8, drift_start=3, loaded=((2, 5, 2.0),))
@@ -201,6 +202,8 @@ def test_table_and_page(found: FleetEstimate, tmp_path: Path) -> None:
     assert page.index("arm002") < page.index("arm000") and "src=" not in page
     assert "2 changed" in page and found.health.changes[0].words in page
     assert "arm002" in found.summary() and found.to_dict()["units"][0]["code"] == "changed"
+    again = survived(found, tmp_path)
+    assert again.summary() == found.summary() and again.to_frame().equals(found.to_frame(), null_equal=True)
 
 
 @pytest.mark.slow

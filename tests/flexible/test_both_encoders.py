@@ -115,7 +115,7 @@ def test_files_hold_the_estimate(estimate: FlexibleEstimate, tmp_path: Path) -> 
     with pytest.raises(DataError, match=r"written as .json or .toml"):
         estimate.save(tmp_path / "joints.csv")
     (tmp_path / "joints.json").write_text('{"format": "other"}')
-    with pytest.raises(DataError, match="no saved flexible joints"):
+    with pytest.raises(DataError, match="is not a saved estimate of flexible joints"):
         load_flexible(tmp_path / "joints.json")
 
 

@@ -117,21 +117,23 @@ def test_bad_files_are_refused_in_words(selection: FrictionSelection, tmp_path: 
         return str(found.value)
 
     assert "is not a saved friction selection" in error("{")
-    assert "is not a saved friction selection" in error({"format": "dynid estimate 4"})
+    assert "before the first release" in error({"format": "dynid friction 1"})
+    assert "holds a saved estimate, not a saved friction selection" in error({"dynid": "estimate", "version": 1})
+    assert "by a newer dynid" in error(whole | {"version": 2})
     assert "is not a saved friction selection" in error([1])
     assert "damaged" in error({k: v for k, v in whole.items() if k != "signals"})
-    assert "damaged" in error(whole | {"joints": []})
+    assert "damaged" in error(whole | {"fits": []})
     broken = json.loads(json.dumps(whole))
-    broken["joints"][0]["joint"] = "elbow"
+    broken["fits"][0]["joint"] = "elbow"
     assert "has no joint 'elbow'" in error(broken)
     broken = json.loads(json.dumps(whole))
-    parameters = broken["joints"][0]["ranking"][0]["parameters"]
+    parameters = broken["fits"][0]["ranking"][0]["parameters"]
     parameters["fs"] = parameters.pop("fc")
     assert "the parameters of friction model" in error(broken)
     for field, wrong in {"ranking": 3, "level": "high", "rows": -1, "velocity": [1.0], "from_map": "no"}.items():
         broken = json.loads(json.dumps(whole))
-        broken["joints"][0][field] = wrong
-        assert "is a damaged friction selection: joints.0" in error(broken), field
+        broken["fits"][0][field] = wrong
+        assert "is a damaged friction selection: fits.0" in error(broken), field
     assert "another robot" in error(whole, dynid.load_robot("twolink"))
     with expect_error(MissingFile):
         FrictionSelection.load(tmp_path / "none.json")

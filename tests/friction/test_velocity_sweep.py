@@ -58,6 +58,7 @@ def test_the_map_shows_friction_without_gravity_and_offset() -> None:
     assert np.abs(z).max() < 4.0 and np.all(found.std < 0.05)
     assert np.all(found.load > 1.0)
     assert "10 velocities" in found.summary() and len(found.to_dict()["velocity"]) == 10
+    assert type(found).from_dict(found.to_dict()).summary() == found.summary()
 
 
 def test_models_fitted_to_the_map_recover_the_truth() -> None:

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.errors import DamagedFile, Mismatch, MissingArgument, WrongVersion
+from dynid.errors import DamagedFile, Mismatch, MissingArgument
 from dynid.identification import Estimate
-from dynid.identification.estimate_file import estimate_from_dict, estimate_to_dict
 from dynid.identification.estimators.registry import find_method, own_methods
 from dynid.identification.estimators.solution import Outcome
 from dynid.identification.pipeline import estimate_closed_loop, estimate_from
@@ -159,16 +158,16 @@ def test_another_robot_is_refused(tmp_path: Path) -> None:
     assert np.array_equal(Estimate.load(tmp_path / "estimate.json", other).robot.parameters, arm().parameters)
 
 
-def test_older_files_are_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_files_of_development_versions_are_refused_with_what_to_do(tmp_path: Path) -> None:
     """In one sentence."""
     path = tmp_path / "old.json"
-    path.write_text(json.dumps({"format": "dynid estimate 3", "robot": "arm3"}))
-    with expect_error(WrongVersion) as caught:
+    path.write_text(json.dumps({"format": "dynid estimate 9", "robot": "arm3"}))
+    with pytest.raises(dynid.DataError, match=r"old\.json.*'dynid estimate 9'.*make it again") as caught:
         Estimate.load(path)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("damage", ["robot", "base_parameters", "covariance", "outcome", "structure"])
+@pytest.mark.parametrize("damage", ["base", "base_parameters", "beta", "covariance", "outcome", "domain"])
 def test_damaged_files_are_refused(damage: str, tmp_path: Path) -> None:
     """A missing part is named, whatever it is."""
     data = fitted("wls").to_dict()
@@ -198,7 +197,7 @@ def _sorted_keys(data: Any) -> Any:
 @pytest.mark.parametrize("method", ["wls", "feasible"])
 def test_a_file_is_read_by_names_and_not_by_order(method: str) -> None:
     estimate = fitted(method)
-    back = estimate_from_dict(_sorted_keys(json.loads(json.dumps(estimate_to_dict(estimate)))))
+    back = Estimate.from_dict(_sorted_keys(json.loads(json.dumps(estimate.to_dict()))))
     assert np.array_equal(back.parameters, estimate.parameters)
     assert back.base.kept == estimate.base.kept and np.array_equal(back.base.matrix, estimate.base.matrix)
 
@@ -213,7 +212,7 @@ def _places(data: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 def test_damaged_files_are_refused_in_one_sentence_or_read() -> None:
     """Every field in turn replaced by another type, a number that is too large, or nothing."""
-    text = json.dumps(estimate_to_dict(fitted("feasible")))
+    text = json.dumps(fitted("feasible").to_dict())
     refused = read = 0
     for k, place in enumerate(list(_places(json.loads(text)))[1:]):
         values = (None, "x", [], {}, -1, True, 1e300, 10**400, "nan")
@@ -224,7 +223,7 @@ def test_damaged_files_are_refused_in_one_sentence_or_read() -> None:
                 inner = inner[key]
             inner[place[-1]] = value
             try:
-                estimate_from_dict(data)
+                Estimate.from_dict(data)
                 read += 1
             except dynid.DynidError as error:
                 assert "\n" not in str(error)
@@ -240,25 +239,26 @@ def test_damaged_files_are_refused_in_one_sentence_or_read() -> None:
         ({"covariance": [[1.0]]}, "covariance is not a"),
         ({"method": 3}, "method"),
         ({"more": 1}, "more"),
-        ({"standard_parameters": {"m": 1.0}, "standard_covariance": None}, "are not those of its robot"),
+        ({"standard": [1.0]}, "standard has 1 entries for"),
+        ({"base_parameters": []}, "base_parameters: it does not follow from the other fields"),
+        ({"beta": ["nan"]}, "beta.0"),
     ],
 )
 def test_the_first_wrong_field_is_named(change: dict[str, Any], said: str) -> None:
-    data = json.loads(json.dumps(estimate_to_dict(fitted("wls")))) | change
+    data = json.loads(json.dumps(fitted("wls").to_dict())) | change
     with expect_error(DamagedFile) as caught:
-        estimate_from_dict(data, where="'arm.json'")
+        Estimate.from_dict(data, where="'arm.json'")
     assert said in str(caught.value) and "'arm.json'" in str(caught.value)
 
 
 def test_the_structure_of_the_base_parameters_is_whole() -> None:
     """Every parameter once, and every representative in its own base parameter only."""
-    whole = json.loads(json.dumps(estimate_to_dict(fitted("wls"))))
+    whole = json.loads(json.dumps(fitted("wls").to_dict()))
     missing = json.loads(json.dumps(whole))
-    missing["structure"]["dependent"].pop()
+    missing["base"]["dependent"].pop()
     mixed = json.loads(json.dumps(whole))
-    first, second = mixed["base_parameters"][:2]
-    first["combination"][second["representative"]] = 0.5
+    mixed["base"]["combinations"][0][mixed["base"]["kept"][1]] = 0.5
     for data, said in ((missing, "each once"), (mixed, "the representative of another one")):
         with expect_error(DamagedFile) as caught:
-            estimate_from_dict(data)
+            Estimate.from_dict(data)
         assert said in str(caught.value)

@@ -12,7 +12,7 @@ from dynid.assessment import Finding, SimulationError
 from dynid.assessment.data.channels import TORQUE_SATURATED
 from dynid.assessment.model.horizon import ModelErrors
 from dynid.friction.selection import FrictionSelection
-from dynid.identification.validation import Validation, validation_of
+from dynid.identification.validation_errors import Validation, validation_of
 from dynid.residual.residual import Residual
 from dynid.simulation.replay import Ending
 from dynid.simulation.simulation import Simulation

@@ -28,7 +28,7 @@ from dynid.errors import (
     UnknownName,
 )
 from dynid.friction.selection import FrictionSelection
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.plotting.labels import axis_label, signal_label
 from dynid.plotting.style import PALETTE, look_of, styled
 from dynid.plotting.traces import with_gaps

@@ -22,14 +22,13 @@ from dynid.errors import (
     MissingFile,
     NotApplicable,
     Unsupported,
-    WrongVersion,
 )
 from dynid.residual.blend import Blend
 from dynid.residual.exponential import decay
+from dynid.residual.flattened import leading
 from dynid.residual.layout import INTEGERS, NUMBERS
+from dynid.residual.prediction import Prediction
 from dynid.residual.predictor import Predictor
-from dynid.residual.residual import Prediction
-from dynid.residual.tables import leading
 from tests.support.compare import difference
 from tests.support.errors import expect_error
 from tests.support.made_residuals import made_residual, motion
@@ -274,15 +273,20 @@ def test_files_that_are_no_predictors(tmp_path: Path) -> None:
     np.save(path.with_suffix(".npy"), np.zeros(3))
     np.savez(path, a=np.zeros(3))
     for foreign in (path, path.with_suffix(".npy")):
-        with pytest.raises(DataError, match="not a predictor"):
+        with pytest.raises(DataError, match="not a saved predictor"):
             Predictor.load(foreign)
-    np.savez(path, **content | {"format": np.array("dynid predictor 0")})
-    with expect_error(WrongVersion):
-        Predictor.load(path)
+    for change, words in (
+        ({"version": 0}, "by an older dynid, as version 0"),
+        ({"version": 2}, "by a newer dynid, as version 2"),
+        ({"dynid": "residual"}, r"holds a saved residual.*dynid\.residual\.Residual\.load"),
+    ):
+        np.savez(path, **content | {key: np.array(value) for key, value in change.items()})
+        with pytest.raises(DataError, match=words):
+            Predictor.load(path)
     with expect_error(MissingFile):
         Predictor.load(tmp_path / "missing.npz")
     with zipfile.ZipFile(path, "w") as file:
-        file.writestr("format.npy", b"no array")
+        file.writestr("dynid.npy", b"no array")
     with pytest.raises(DataError):
         Predictor.load(path)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from dynid.results import SavedResult
 
 
 def assert_same_fields(ours: Any, theirs: Any, where: str = "") -> None:
@@ -46,3 +49,15 @@ def assert_no_defaults(given: Any, except_for: Collection[str] = ()) -> None:
         if is_dataclass(value) and is_dataclass(default):
             same = repr(value) == repr(default)
         assert same == (field.name in except_for), f"{field.name} has its default {default!r}"
+
+
+def survived(result: SavedResult, folder: Path) -> Any:
+    """A result after it was saved and loaded, with the same stored fields and the same types."""
+    result.save(folder / "result.json")
+    again = type(result).load(folder / "result.json")
+    assert again.stored() == result.stored()
+    for x in fields(result):  # type: ignore[arg-type]
+        before, after = getattr(result, x.name), getattr(again, x.name)
+        # A whole number in a field of floats becomes one.
+        assert type(after) is type(before) or after == before, x.name
+    return again

@@ -3,7 +3,6 @@ from .design import ChirpTrial as ChirpTrial
 from .design import design_chirps as design_chirps
 from .estimate import ActuatorEstimate as ActuatorEstimate
 from .estimate import Confounded as Confounded
-from .estimate_file import load_actuators as load_actuators
 from .identify import identify_actuators as identify_actuators
 from .law_file import load_law as load_law
 from .posterior import draw_actuators as draw_actuators
@@ -16,6 +15,7 @@ from .rollouts import rollout as rollout
 from .signs import JointSigns as JointSigns
 from .signs import SignResult as SignResult
 from .signs import check_signs as check_signs
+from .toml_file import load_actuators as load_actuators
 from .unknowns import Quantity as Quantity
 from .unknowns import Unknown as Unknown
 from .validation import PositionErrors as PositionErrors

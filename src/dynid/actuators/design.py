@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +18,12 @@ from dynid.actuators.unknowns import DEFAULT_UNKNOWN, ParameterSpace, Quantity, 
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import Infeasible, InvalidShape, InvalidValue, NotApplicable, SimulationFailed, named
 from dynid.files import write_text
-from dynid.markup import HtmlFrame
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.run import column_names
+from dynid.results import Result, SavedResult, Table, about, framed
 from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.terminal import rendered, table_of
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["ChirpDesign", "ChirpTrial", "design_chirps"]
 
@@ -51,72 +48,62 @@ _DELAY, _SMALL = 0.005, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class ChirpTrial:
-    """One chirp that was tried.
+class ChirpTrial(Result):
+    """One chirp that was tried."""
 
-    Attributes
-    ----------
-    highest : float
-        Frequency at its end, in Hz.
-    share : float
-        Share of what amplitude and limits allow.
-    std : ndarray, shape (C,)
-        Standard deviations that a log of it would give; infinite for what it does not show, NaN if it diverges.
-    worst : float
-        Largest of them relative to the expected values; infinite if the chirp cannot be used.
-    problem : str
-        Limit that it exceeds, or that it diverges; empty if it can be used.
-    """
-
-    highest: float
-    share: float
-    std: Array
-    worst: float
-    problem: str
+    highest: float = field(metadata=about("Frequency at its end, in Hz."))
+    share: float = field(metadata=about("Share of what amplitude and limits allow."))
+    std: Array = field(
+        metadata=about(
+            "Standard deviations that a log of it would give; infinite for what it does not show, NaN if it diverges.",
+            size=("C",),
+        )
+    )
+    worst: float = field(
+        metadata=about("Largest of them relative to the expected values; infinite if the chirp cannot be used.")
+    )
+    problem: str = field(metadata=about("Limit that it exceeds, or that it diverges; empty if it can be used."))
 
 
 @dataclass(frozen=True, eq=False)
-class ChirpDesign(HtmlFrame):
-    """Commanded positions that show the unknowns best.
+class ChirpDesign(SavedResult):
+    """Commanded positions that show the unknowns best."""
 
-    Attributes
-    ----------
-    joints : tuple of str
-    command : ndarray, shape (K, n)
-        Commanded positions (rad or m). They begin and end at rest.
-    rate : float
-        Rows per second.
-    highest : float
-        Frequency at the end of the chirps, in Hz.
-    share : float
-        Share that was chosen of what amplitude and limits allow.
-    amplitude : ndarray, shape (n,)
-        Amplitude that was wanted (rad or m).
-    motion : ndarray, shape (n,)
-        Range of the simulated positions (rad or m).
-    noise : ndarray, shape (n,)
-        Standard deviation of the measured positions (rad or m) that was assumed.
-    unknowns : tuple of Unknown
-    values : ndarray, shape (C,)
-        Expected values.
-    std : ndarray, shape (C,)
-        Standard deviations that a log of these commands would give; infinite for what it does not show.
-    tried : tuple of ChirpTrial
-        Every chirp that was tried.
-    """
+    kind = "chirps"
+    tables = (
+        Table(
+            "chirp design",
+            "C",
+            framed(
+                unknown=lambda d: [x.label for x in d.unknowns],
+                value="values",
+                std="std",
+                unit=lambda d: [x.unit for x in d.unknowns],
+            ),
+        ),
+    )
 
-    joints: tuple[str, ...]
-    command: Array
-    rate: float
-    highest: float
-    share: float
-    amplitude: Array
-    motion: Array
-    noise: Array
-    unknowns: tuple[Unknown, ...]
-    values: Array
-    std: Array
-    tried: tuple[ChirpTrial, ...]
+    joints: tuple[str, ...] = field(metadata=about("Joints."))
+    command: Array = field(
+        metadata=about("Commanded positions (rad or m). They begin and end at rest.", size=("K", "n"))
+    )
+    rate: float = field(metadata=about("Rows per second."))
+    highest: float = field(metadata=about("Frequency at the end of the chirps, in Hz."))
+    share: float = field(metadata=about("Share that was chosen of what amplitude and limits allow."))
+    amplitude: Array = field(metadata=about("Amplitude that was wanted (rad or m).", size=("n",)))
+    motion: Array = field(metadata=about("Range of the simulated positions (rad or m).", size=("n",)))
+    noise: Array = field(
+        metadata=about("Standard deviation of the measured positions (rad or m) that was assumed.", size=("n",))
+    )
+    unknowns: tuple[Unknown, ...] = field(metadata=about("Unknowns."))
+    values: Array = field(metadata=about("Expected values.", size=("C",)))
+    std: Array = field(
+        metadata=about(
+            "Standard deviations that a log of these commands would give; infinite for what it does not show.",
+            size=("C",),
+        )
+    )
+    tried: tuple[ChirpTrial, ...] = field(metadata=about("Every chirp that was tried."))
 
     @property
     def duration(self) -> float:
@@ -157,19 +144,6 @@ class ChirpDesign(HtmlFrame):
             f"{self.duration:g} s at {self.rate:g} Hz"
         )
         return rendered(table, expected, *(f"note: {x}" for x in self.remarks), line)
-
-    def to_frame(self) -> pl.DataFrame:
-        """What a log of the chosen chirp would show, as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per unknown: unknown, value (expected), std (infinite where the log does not show it) and unit.
-        """
-        import polars as pl
-
-        names, units = ([getattr(x, key) for x in self.unknowns] for key in ("label", "unit"))
-        return pl.DataFrame({"unknown": names, "value": self.values, "std": self.std, "unit": units})
 
     def to_dict(self) -> dict[str, Any]:
         """The design as plain data; None for what a log does not show. The command is left out."""

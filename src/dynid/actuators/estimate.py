@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.actuators.law_file import law_from_dict, law_to_dict
 from dynid.actuators.unknowns import Unknown
-from dynid.errors import UnknownName, did_you_mean
-from dynid.markup import HtmlFrame
+from dynid.attached import attached
+from dynid.errors import UnknownName, WrongFormat, did_you_mean
+from dynid.results import Codec, Column, Reading, SavedResult, Table, about, decimals
 from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
+from dynid.robot.serialize import ROBOT
 from dynid.signals.fingerprint import Fingerprint
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["ActuatorEstimate", "Confounded"]
 
@@ -43,85 +44,121 @@ class Confounded(NamedTuple):
     correlation: float
 
 
+def _read_law(data: dict[str, Any], reading: Reading) -> ActuatorLaw:
+    return law_from_dict(data, data["joints"]).of(reading.found["robot"].coordinates)
+
+
 @dataclass(frozen=True, eq=False)
-class ActuatorEstimate(HtmlFrame):
-    """Actuators that were identified from positions and commands.
+class ActuatorEstimate(SavedResult):
+    """Actuators that were identified from positions and commands."""
 
-    Attributes
-    ----------
-    robot : Robot
-        With the identified armature, friction and, where they were unknown, bodies.
-    law : ActuatorLaw
-        With the identified gains, delay and limits.
-    unknowns : tuple of Unknown
-    values, std : ndarray, shape (C,)
-        Values and standard deviations, with the autocorrelation and the structure of the residual, and with the
-        moment within a tick of the law at which encoders are read, unless the law has the timestep of a
-        simulator. An unknown that motion shows in combination only has the value of the combination. A standard
-        deviation is infinite where the log does not show the value.
-    prior_values : ndarray, shape (C,)
-        Values of the given robot and law.
-    covariance : ndarray, shape (C, C)
-        Covariance of the values that the log shows.
-    within_tick : ndarray, shape (C,)
-        Change of the values, all together, by one standard deviation of the moment within a tick of the law at which
-        encoders are read. The covariance contains it.
-    at_bound : ndarray of bool, shape (C,)
-        Values that are zero because they would be negative.
-    rms : ndarray, shape (n,)
-        Position error (rad or m) of each joint over the fitted horizon, root mean square.
-    prior_rms : ndarray, shape (n,)
-        The same of the given robot and law, over whole runs; infinite where the simulation diverges.
-    kp_change, kp_change_std : ndarray, shape (n,)
-        Relative change of each proportional gain that would fit the log better, and its standard deviation: a test of
-        the law. NaN where a gain is unknown or zero.
-    kd_change, kd_change_std : ndarray, shape (n,)
-        The same of each derivative gain, where the damping that was found is zero. NaN elsewhere: a derivative gain and
-        damping act alike.
-    negative_delay : float
-        Delay below zero (s) that the log asks for, where the delay is at its bound: commands that act before they are
-        logged. 0.0 if it does not.
-    rate : float
-        Rows per second of the log.
-    rows : int
-    effective_rows : ndarray, shape (C,)
-        Number of independent rows that each standard deviation rests on.
-    horizon : float
-        Seconds of the longest simulation that was fitted.
-    iterations : int
-    converged : bool
-    seconds : float
-        Computing time.
-    fingerprint : Fingerprint
-        The fitted motion, by which it is known again.
-    notes : tuple of str
-    """
+    kind = "actuators"
+    sizes = MappingProxyType({"unknown": ("unknowns", "unknowns"), "joint": ("law.joints", "joints")})
+    tables = (
+        Table(
+            "actuator estimate",
+            "unknown",
+            (
+                Column("labels", "unknown", "unknown"),
+                Column("values", "value", "value", decimals),
+                Column("std", "std", "std", decimals),
+                Column(lambda e: [x.unit for x in e.unknowns], "unit", "unit"),
+                Column("at_bound", "at_bound", "at_bound", decimals),
+            ),
+        ),
+    )
 
-    robot: Robot
-    law: ActuatorLaw
-    unknowns: tuple[Unknown, ...]
-    values: Array
-    std: Array
-    prior_values: Array
-    covariance: Array
-    within_tick: Array
-    at_bound: NDArray[np.bool_]
-    rms: Array
-    prior_rms: Array
-    kp_change: Array
-    kp_change_std: Array
-    kd_change: Array
-    kd_change_std: Array
-    negative_delay: float
-    rate: float
-    rows: int
-    effective_rows: Array
-    horizon: float
-    iterations: int
-    converged: bool
-    seconds: float
-    fingerprint: Fingerprint
-    notes: tuple[str, ...] = ()
+    robot: Robot = field(
+        metadata=about("With the identified armature, friction and, where they were unknown, bodies.", codec=ROBOT)
+    )
+    law: ActuatorLaw = field(
+        metadata=about(
+            "With the identified gains, delay and limits.", codec=Codec(dict[str, Any], law_to_dict, _read_law)
+        )
+    )
+    unknowns: tuple[Unknown, ...] = field(metadata=about("What was identified."))
+    values: Array = field(
+        metadata=about(
+            "Values. An unknown that motion shows in combination only has the value of the combination.",
+            size=("unknown",),
+            finite=True,
+        )
+    )
+    std: Array = field(
+        metadata=about(
+            "Standard deviations, with the autocorrelation and the structure of the residual, and with the moment "
+            "within a tick of the law at which encoders are read, unless the law has the timestep of a simulator. "
+            "Infinite where the log does not show the value.",
+            size=("unknown",),
+        )
+    )
+    prior_values: Array = field(metadata=about("Values of the given robot and law.", size=("unknown",)))
+    covariance: Array = field(
+        metadata=about("Covariance of the values that the log shows.", size=("unknown", "unknown"))
+    )
+    within_tick: Array = field(
+        metadata=about(
+            "Change of the values, all together, by one standard deviation of the moment within a tick of the law at "
+            "which encoders are read. The covariance contains it.",
+            size=("unknown",),
+            finite=True,
+        )
+    )
+    at_bound: NDArray[np.bool_] = field(
+        metadata=about("Values that are zero because they would be negative.", size=("unknown",))
+    )
+    rms: Array = field(
+        metadata=about(
+            "Position error (rad or m) of each joint over the fitted horizon, root mean square.", size=("joint",)
+        )
+    )
+    prior_rms: Array = field(
+        metadata=about(
+            "The same of the given robot and law, over whole runs; infinite where the simulation diverges.",
+            size=("joint",),
+        )
+    )
+    kp_change: Array = field(
+        metadata=about(
+            "Relative change of each proportional gain that would fit the log better: a test of the law. NaN where a "
+            "gain is unknown or zero.",
+            size=("joint",),
+        )
+    )
+    kp_change_std: Array = field(metadata=about("Its standard deviation.", size=("joint",)))
+    kd_change: Array = field(
+        metadata=about(
+            "The same of each derivative gain, where the damping that was found is zero. NaN elsewhere: a derivative "
+            "gain and damping act alike.",
+            size=("joint",),
+        )
+    )
+    kd_change_std: Array = field(metadata=about("Its standard deviation.", size=("joint",)))
+    negative_delay: float = field(
+        metadata=about(
+            "Delay below zero (s) that the log asks for, where the delay is at its bound: commands that act before "
+            "they are logged. 0.0 if it does not.",
+            finite=True,
+        )
+    )
+    rate: float = field(metadata=about("Rows per second of the log.", finite=True))
+    rows: int = field(metadata=about("Number of rows."))
+    effective_rows: Array = field(
+        metadata=about("Number of independent rows that each standard deviation rests on.", size=("unknown",))
+    )
+    horizon: float = field(metadata=about("Seconds of the longest simulation that was fitted.", finite=True))
+    iterations: int = field(metadata=about("Number of iterations."))
+    converged: bool = field(metadata=about("Whether they converged."))
+    seconds: float = field(metadata=about("Computing time.", unit="s", finite=True))
+    fingerprint: Fingerprint = field(metadata=about("The fitted motion, by which it is known again."))
+    notes: tuple[str, ...] = field(default=(), metadata=about("Remarks."))
+
+    def fault(self) -> str:
+        """What is wrong with the fields together: unknowns that the robot does not have."""
+        for x in self.unknowns:
+            if not set(x.joints) <= set(self.law.joints) or not set(x.parameters) <= set(self.robot.parameter_names):
+                return f"the robot has nothing for the unknown '{x.label}'"
+        return ""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -160,36 +197,25 @@ class ActuatorEstimate(HtmlFrame):
         k = self.labels.index(label)
         return float(self.values[k]), float(self.std[k])
 
-    def to_frame(self) -> pl.DataFrame:
-        """The identified values as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per unknown: unknown, value, std (infinite where the log does not show it), unit and at_bound.
-        """
-        import polars as pl
-
-        units = [x.unit for x in self.unknowns]
-        columns = {
-            "unknown": self.labels,
-            "value": self.values,
-            "std": self.std,
-            "unit": units,
-            "at_bound": self.at_bound,
-        }
-        return pl.DataFrame(columns)
-
     def save(self, path: str | Path) -> None:
         """Write the estimate: a .json file holds all of it, a .toml file the law and the values.
 
         Parameters
         ----------
         path : str or Path
-        """
-        from dynid.actuators.estimate_file import save_actuators
 
-        save_actuators(self, path)
+        Raises
+        ------
+        DataError
+            If the ending is another one.
+        """
+        path = Path(path)
+        if path.suffix == ".json":
+            super().save(path)
+        elif path.suffix == ".toml":
+            attached(self, "write_toml")(self, path)
+        else:
+            raise WrongFormat(f"identified actuators are written as .toml or .json, not '{path.name}'")
 
     def table(self) -> str:
         """Values, standard deviations and units as text."""

@@ -8,10 +8,9 @@ too far. A joint that gravity does not load, such as one about the vertical, tel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +18,11 @@ from numpy.typing import NDArray
 from dynid.actuators.logs import Log, read_logs
 from dynid.dynamics.functions import gravity_torque
 from dynid.errors import InvalidValue, NotApplicable, NotIdentifiable
-from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
+from dynid.results import Result, Table, about, framed
 from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["JointSigns", "SignResult", "check_signs"]
 
@@ -53,55 +49,53 @@ class SignResult(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class JointSigns(HtmlFrame):
-    """Signs and zeros: the position of the model is sign times the logged one plus the zero.
+class JointSigns(Result):
+    """Signs and zeros: the position of the model is sign times the logged one plus the zero."""
 
-    Attributes
-    ----------
-    joints : tuple of str
-    results : tuple of SignResult
-    signs : ndarray of int, shape (n,)
-        1 or -1, the more likely one; 1 for a joint whose sign makes no difference.
-    evidence : ndarray, shape (n,)
-        Log-likelihood of this sign minus that of the other one, with everything else fitted again.
-    zeros, zeros_std : ndarray, shape (n,)
-        Zeros (rad or m) and their standard deviations; infinite where the log does not show the zero.
-    gain, gain_std : float
-        Factor of the proportional gains of the law that fits the weight of the model.
-    rows : int
-        Rows that were used.
-    """
+    tables = (
+        Table(
+            "joint signs",
+            "n",
+            framed(
+                joint="joints",
+                result=lambda s: [str(x) for x in s.results],
+                sign="signs",
+                evidence="evidence",
+                zero="zeros",
+                zero_std="zeros_std",
+            ),
+        ),
+    )
 
-    joints: tuple[str, ...]
-    results: tuple[SignResult, ...]
-    signs: NDArray[np.int64]
-    evidence: Array
-    zeros: Array
-    zeros_std: Array
-    gain: float
-    gain_std: float
-    rows: int
-
-    def to_frame(self) -> pl.DataFrame:
-        """Signs and zeros as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per joint: joint, result, sign, evidence, zero and zero_std.
-        """
-        import polars as pl
-
-        return pl.DataFrame(
-            {
-                "joint": self.joints,
-                "result": [str(x) for x in self.results],
-                "sign": self.signs,
-                "evidence": self.evidence,
-                "zero": self.zeros,
-                "zero_std": self.zeros_std,
-            }
+    joints: tuple[str, ...] = field(metadata=about("Joints."))
+    results: tuple[SignResult, ...] = field(metadata=about("Results."))
+    signs: NDArray[np.int64] = field(
+        metadata=about("1 or -1, the more likely one; 1 for a joint whose sign makes no difference.", size=("n",))
+    )
+    evidence: Array = field(
+        metadata=about(
+            "Log-likelihood of this sign minus that of the other one, with everything else fitted again.", size=("n",)
         )
+    )
+    zeros: Array = field(
+        metadata=about(
+            "Zeros (rad or m) and their standard deviations; infinite where the log does not show the zero.",
+            size=("n",),
+        )
+    )
+    zeros_std: Array = field(
+        metadata=about(
+            "Zeros (rad or m) and their standard deviations; infinite where the log does not show the zero.",
+            size=("n",),
+        )
+    )
+    gain: float = field(
+        metadata=about("Factor of the proportional gains of the law that fits the weight of the model.")
+    )
+    gain_std: float = field(
+        metadata=about("Factor of the proportional gains of the law that fits the weight of the model.")
+    )
+    rows: int = field(metadata=about("Rows that were used."))
 
     def table(self) -> str:
         """Signs and zeros as text."""

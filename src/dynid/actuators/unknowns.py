@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from dynid.errors import (
 )
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.patterns import matching_expression
+from dynid.results import about
 from dynid.robot.actuator_law import EARLY, ActuatorLaw
 from dynid.robot.model import Robot
 
@@ -125,7 +126,11 @@ class Unknown:
     unit: str
     group: str = ""
     expression: str = ""
-    scale: float = np.inf
+    scale: float = field(default=np.inf, metadata=about("", stored=False))
+
+    def __post_init__(self) -> None:
+        if not (self.joints or self.parameters):
+            raise InvalidValue("an unknown has joints or parameters", "joints")
 
     @property
     def label(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.actuators.logs import Log, read_logs
 from dynid.actuators.rollouts import Segments, rollout
-from dynid.markup import HtmlFrame
+from dynid.results import Result, about
 from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 from dynid.signals.fingerprint import Fingerprint
@@ -32,30 +32,26 @@ _MAX_STARTS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class PositionErrors(HtmlFrame):
-    """Position errors (rad or m) of simulated motion.
+class PositionErrors(Result):
+    """Position errors (rad or m) of simulated motion."""
 
-    Attributes
-    ----------
-    joints : tuple of str
-    rms : ndarray, shape (n,)
-        Of whole runs, simulated from their first row; infinite where the simulation diverges.
-    range : ndarray, shape (n,)
-        Range of the measured positions.
-    horizons : ndarray, shape (h,)
-        Seconds after a start.
-    by_horizon : ndarray, shape (h, n)
-        Root mean square error that long after a start, over starts along the runs; infinite where one diverges.
-    repeated : float
-        Share of the motion that repeats the fitted one; NaN where that is not known.
-    """
-
-    joints: tuple[str, ...]
-    rms: Array
-    range: Array
-    horizons: Array
-    by_horizon: Array
-    repeated: float = np.nan
+    joints: tuple[str, ...] = field(metadata=about("Joints."))
+    rms: Array = field(
+        metadata=about(
+            "Of whole runs, simulated from their first row; infinite where the simulation diverges.", size=("n",)
+        )
+    )
+    range: Array = field(metadata=about("Range of the measured positions.", size=("n",)))
+    horizons: Array = field(metadata=about("Seconds after a start.", size=("h",)))
+    by_horizon: Array = field(
+        metadata=about(
+            "Root mean square error that long after a start, over starts along the runs; infinite where one diverges.",
+            size=("h", "n"),
+        )
+    )
+    repeated: float = field(
+        default=np.nan, metadata=about("Share of the motion that repeats the fitted one; NaN where that is not known.")
+    )
 
     def to_frame(self) -> pl.DataFrame:
         """The errors as a table.

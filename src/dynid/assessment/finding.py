@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
+from dynid.attached import attached
 from dynid.markup import frame_html
+from dynid.results import Result, about
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,42 +61,28 @@ class FindingCode(str):
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One finding on a run.
+class Finding(Result):
+    """One finding on a run."""
 
-    Attributes
-    ----------
-    code : FindingCode
-        Stable code of the problem.
-    severity : {"error", "warning", "info"}
-        An error makes the data unusable as they are, a warning makes results worse, an info is good to know.
-    run : str
-        Name of the run or capture.
-    joint : str
-        Name of the joint, marker or force plate; "" where the whole run is meant.
-    what : str
-        The problem, in one sentence.
-    how_much : str
-        Its size: a number first, then its unit in words.
-    what_to_do : str
-        The recommended remedy.
-    rows : tuple of (int, int)
-        Where it applies: first row and the row after the last of each stretch of the run, counted from 0, in order and
-        apart. Empty where it applies to the whole run. Of very many stretches, near ones are joined.
-    """
-
-    code: FindingCode
-    severity: Severity
-    run: str
-    joint: str
-    what: str
-    how_much: str
-    what_to_do: str
-    rows: tuple[tuple[int, int], ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as plain data for JSON."""
-        return {**asdict(self), "code": str(self.code)}
+    code: FindingCode = field(metadata=about("Stable code of the problem."))
+    severity: Severity = field(
+        metadata=about(
+            "An error makes the data unusable as they are, a warning makes results worse, an info is good to know."
+        )
+    )
+    run: str = field(metadata=about("Name of the run or capture."))
+    joint: str = field(metadata=about('Name of the joint, marker or force plate; "" where the whole run is meant.'))
+    what: str = field(metadata=about("The problem, in one sentence."))
+    how_much: str = field(metadata=about("Its size: a number first, then its unit in words."))
+    what_to_do: str = field(metadata=about("The recommended remedy."))
+    rows: tuple[tuple[int, int], ...] = field(
+        default=(),
+        metadata=about(
+            "Where it applies: first row and the row after the last of each stretch of the run, counted from 0,"
+            " in order and apart. Empty where it applies to the whole run. Of very many stretches, near ones "
+            "are joined."
+        ),
+    )
 
     def plot(self, recording: Recording, *, robot: Robot | None = None, ax: Axes | None = None) -> Axes:
         """Draw the trace that the finding is about, with the rows where it applies and the limits of the check.
@@ -119,9 +107,8 @@ class Finding:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.assessment.drawing import draw_finding
-
-        return draw_finding(self, recording, robot, ax)
+        place: Axes = attached(self, "plot")(self, recording, robot, ax)
+        return place
 
     def _repr_html_(self) -> str:
         return Findings((self,))._repr_html_()

@@ -8,8 +8,8 @@ Source: Gautier and Briot, Global Identification of Joint Drive Gains and Dynami
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,17 +34,14 @@ from dynid.errors import (
 )
 from dynid.identification.observation import Observation, time_parts
 from dynid.identification.observing import observe
-from dynid.markup import HtmlFrame
-from dynid.parameters.base import BaseParameters, base_parameters
+from dynid.parameters.base import BASE, BaseParameters, base_parameters
 from dynid.parameters.loads import load_columns
 from dynid.recording.recording import Recording
+from dynid.results import SavedResult, Table, about, framed
 from dynid.robot.model import Robot
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
 from dynid.threads import one_blas_thread
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["DriveGains", "identify_drive_gains", "reference_gains"]
 
@@ -58,52 +55,48 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class DriveGains(HtmlFrame):
-    """Identified drive gains.
+class DriveGains(SavedResult):
+    """Identified drive gains."""
 
-    Attributes
-    ----------
-    joints : tuple of str
-        Joint names.
-    gains : ndarray, shape (joint,)
-        Gains, N m/A (N/A for prismatic joints).
-    covariance : ndarray, shape (joint, joint)
-        Their covariance.
-    shown : tuple of bool
-        Which gains the data identify by themselves.
-    method : str
-        Estimator that was used.
-    relative_error : ndarray, shape (joint,)
-        Share of the currents that is not explained; it does not depend on the scale of the gains.
-    base : BaseParameters or None
-        Base parameters of the arm.
-    beta : ndarray, shape (b,), or None
-        Their values, identified together with the gains.
-    payload : ndarray, shape (10,), or None
-        Inertial parameters of the payload, known and identified.
-    offset : ndarray, shape (joint,), or None
-        Torque at zero current, where torques were measured. N m or N.
-    halves : ndarray, shape (2, joint), or None
-        Gains from the first and from the second half of all runs; None where a half identifies no gains.
-    at_bounds : tuple of str
-        Joints whose gain is at a bound.
-    notes : tuple of str
-        Remarks for the user.
-    """
+    kind = "gains"
+    tables = (
+        Table(
+            "drive gains",
+            "joint",
+            framed(joint="joints", gain="gains", std="std", shown="shown", relative_error="relative_error"),
+        ),
+    )
 
-    joints: tuple[str, ...]
-    gains: Array
-    covariance: Array
-    shown: tuple[bool, ...]
-    method: str
-    relative_error: Array
-    base: BaseParameters | None = None
-    beta: Array | None = None
-    payload: Array | None = None
-    offset: Array | None = None
-    halves: Array | None = None
-    at_bounds: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    joints: tuple[str, ...] = field(metadata=about("Joint names."))
+    gains: Array = field(metadata=about("Gains, N m/A (N/A for prismatic joints).", size=("joint",)))
+    covariance: Array = field(metadata=about("Their covariance.", size=("joint", "joint")))
+    shown: tuple[bool, ...] = field(metadata=about("Which gains the data identify by themselves."))
+    method: str = field(metadata=about("Estimator that was used."))
+    relative_error: Array = field(
+        metadata=about(
+            "Share of the currents that is not explained; it does not depend on the scale of the gains.",
+            size=("joint",),
+        )
+    )
+    base: BaseParameters | None = field(default=None, metadata=about("Base parameters of the arm.", codec=BASE))
+    beta: Array | None = field(
+        default=None, metadata=about("Their values, identified together with the gains.", size=("b",))
+    )
+    payload: Array | None = field(
+        default=None, metadata=about("Inertial parameters of the payload, known and identified.", size=("10",))
+    )
+    offset: Array | None = field(
+        default=None, metadata=about("Torque at zero current, where torques were measured. N m or N.", size=("joint",))
+    )
+    halves: Array | None = field(
+        default=None,
+        metadata=about(
+            "Gains from the first and from the second half of all runs; None where a half identifies no gains.",
+            size=("2", "joint"),
+        ),
+    )
+    at_bounds: tuple[str, ...] = field(default=(), metadata=about("Joints whose gain is at a bound."))
+    notes: tuple[str, ...] = field(default=(), metadata=about("Remarks for the user."))
 
     @property
     def relative_covariance(self) -> Array:
@@ -141,26 +134,6 @@ class DriveGains(HtmlFrame):
         currents = of_currents(recording).runs
         runs = tuple(replace(run, torque=np.asarray(run.torque) * self.gains + shift) for run in currents)
         return replace(recording, runs=runs)
-
-    def to_frame(self) -> pl.DataFrame:
-        """The gains as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per joint: joint, gain and std in N m/A (N/A for prismatic joints), shown and relative_error.
-        """
-        import polars as pl
-
-        return pl.DataFrame(
-            {
-                "joint": self.joints,
-                "gain": self.gains,
-                "std": self.std,
-                "shown": self.shown,
-                "relative_error": self.relative_error,
-            }
-        )
 
     def summary(self) -> str:
         """A table of the gains with standard deviations."""

@@ -16,9 +16,9 @@ of Least Squares (1932), for the ratio of scatter to noise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy
@@ -38,19 +38,16 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.loads import default_channels
 from dynid.identification.observation import Observation, time_parts
 from dynid.identification.observing import observe
-from dynid.markup import HtmlFrame
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
+from dynid.results import SavedResult, Table, about, framed
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_to_com
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 from dynid.signals.autocorrelation import independent_rows
 from dynid.signals.settings import Signals
 from dynid.threads import one_blas_thread
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["TYPED_GAIN_STD", "MassSource", "Payload", "identify_payload"]
 
@@ -83,85 +80,98 @@ class MassSource(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Payload(HtmlFrame):
-    """An identified payload, a body fixed to a link.
+class Payload(SavedResult):
+    """An identified payload, a body fixed to a link."""
 
-    Attributes
-    ----------
-    robot : str
-        Name of the robot.
-    link : str
-        Link that carries it.
-    form : {"full", "mass-centre", "mass"}
-        What was identified.
-    feasible : bool
-        Whether the body was constrained to be physically consistent.
-    inertial : ndarray, shape (10,)
-        Inertial parameters in the link frame: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz. SI units.
-    covariance : ndarray, shape (10, 10)
-        Their covariance; infinite on the diagonal where the data do not identify a parameter.
-    shown : tuple of bool
-        Which of the ten parameters the motion identifies by itself.
-    parts : ndarray, shape (k, 10)
-        Estimates from separate parts of the loaded runs.
-    channels : tuple of str
-        Channels that were used.
-    rows : tuple of int
-        Number of rows of the loaded runs per channel.
-    worth : tuple of float
-        Number of independent rows per channel, from the autocorrelation of the residual.
-    noise : ndarray, shape (channel,)
-        Standard deviation of one independent row, N m or N.
-    unexplained : ndarray, shape (channel,)
-        Residual of the loaded runs as a share of the torque.
-    mass_sources : dict of MassSource to float
-        Standard deviation of the mass, kg, by where it comes from. Their squares add up to the square of `mass_std`.
-    gain_std : float
-        Relative standard deviation of the gains of the drives that is part of `covariance`.
-    gains_known : bool
-        Whether gains were measured, or given with a standard deviation; otherwise currents were turned into torques
-        with typed gains, or torques are taken as they were logged.
-    channel_mass, channel_mass_std : ndarray, shape (channel,)
-        Mass that each channel gives by itself for a body of this shape, and its standard deviation from noise, kg.
-    scatter : float
-        Relative scatter of these masses beyond their noise, which is part of `covariance`.
-    arm_scale : float
-        Errors of the known model of the arm, beyond the covariance of an estimate, that the loaded runs ask for: as a
-        share of those of a robot file (40 % of a mass); nan where runs without the payload give the arm.
-    parts_ratio : float
-        Differences between the parts, relative to those that noise explains.
-    bare : ndarray, shape (channel,)
-        Residual of the loaded runs as a share of the torque if there were no payload.
-    held : tuple of str
-        Active constraints of physical consistency.
-    notes : tuple of str
-        Remarks for the user.
-    """
+    kind = "payload"
+    tables = (
+        Table(
+            "payload",
+            "10",
+            framed(
+                parameter=lambda p: INERTIAL_SYMBOLS,
+                unit=lambda p: ("kg", *("kg m",) * 3, *("kg m2",) * 6),
+                value="inertial",
+                std="std",
+                repeatability="repeatability",
+                shown="shown",
+            ),
+        ),
+    )
 
-    robot: str
-    link: str
-    form: Form
-    feasible: bool
-    inertial: Array
-    covariance: Array
-    shown: tuple[bool, ...]
-    parts: Array
-    channels: tuple[str, ...]
-    rows: tuple[int, ...]
-    worth: tuple[float, ...]
-    noise: Array
-    unexplained: Array
-    mass_sources: dict[MassSource, float]
-    gain_std: float
-    gains_known: bool
-    channel_mass: Array
-    channel_mass_std: Array
-    scatter: float
-    arm_scale: float
-    parts_ratio: float
-    bare: Array
-    held: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    robot: str = field(metadata=about("Name of the robot."))
+    link: str = field(metadata=about("Link that carries it."))
+    form: Form = field(metadata=about("What was identified."))
+    feasible: bool = field(metadata=about("Whether the body was constrained to be physically consistent."))
+    inertial: Array = field(
+        metadata=about(
+            "Inertial parameters in the link frame: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz. SI units.",
+            size=("10",),
+        )
+    )
+    covariance: Array = field(
+        metadata=about(
+            "Their covariance; infinite on the diagonal where the data do not identify a parameter.", size=("10", "10")
+        )
+    )
+    shown: tuple[bool, ...] = field(metadata=about("Which of the ten parameters the motion identifies by itself."))
+    parts: Array = field(metadata=about("Estimates from separate parts of the loaded runs.", size=("k", "10")))
+    channels: tuple[str, ...] = field(metadata=about("Channels that were used."))
+    rows: tuple[int, ...] = field(metadata=about("Number of rows of the loaded runs per channel."))
+    worth: tuple[float, ...] = field(
+        metadata=about("Number of independent rows per channel, from the autocorrelation of the residual.")
+    )
+    noise: Array = field(metadata=about("Standard deviation of one independent row, N m or N.", size=("channel",)))
+    unexplained: Array = field(
+        metadata=about("Residual of the loaded runs as a share of the torque.", size=("channel",))
+    )
+    mass_sources: dict[MassSource, float] = field(
+        metadata=about(
+            "Standard deviation of the mass, kg, by where it comes from. Their squares add up to the square of "
+            "`mass_std`."
+        )
+    )
+    gain_std: float = field(
+        metadata=about("Relative standard deviation of the gains of the drives that is part of `covariance`.")
+    )
+    gains_known: bool = field(
+        metadata=about(
+            "Whether gains were measured, or given with a standard deviation; otherwise currents were turned "
+            "into torques with typed gains, or torques are taken as they were logged."
+        )
+    )
+    channel_mass: Array = field(
+        metadata=about(
+            "Mass that each channel gives by itself for a body of this shape, and its standard deviation from "
+            "noise, kg.",
+            size=("channel",),
+        )
+    )
+    channel_mass_std: Array = field(
+        metadata=about(
+            "Mass that each channel gives by itself for a body of this shape, and its standard deviation from "
+            "noise, kg.",
+            size=("channel",),
+        )
+    )
+    scatter: float = field(
+        metadata=about("Relative scatter of these masses beyond their noise, which is part of `covariance`.")
+    )
+    arm_scale: float = field(
+        metadata=about(
+            "Errors of the known model of the arm, beyond the covariance of an estimate, that the loaded runs "
+            "ask for: as a share of those of a robot file (40 % of a mass); nan where runs without the payload "
+            "give the arm."
+        )
+    )
+    parts_ratio: float = field(metadata=about("Differences between the parts, relative to those that noise explains."))
+    bare: Array = field(
+        metadata=about(
+            "Residual of the loaded runs as a share of the torque if there were no payload.", size=("channel",)
+        )
+    )
+    held: tuple[str, ...] = field(default=(), metadata=about("Active constraints of physical consistency."))
+    notes: tuple[str, ...] = field(default=(), metadata=about("Remarks for the user."))
 
     @property
     def mass(self) -> float:
@@ -203,28 +213,6 @@ class Payload(HtmlFrame):
     def repeatability(self) -> Array:
         """Standard deviation (10,) of the estimates from separate parts of the runs; nan with fewer than two parts."""
         return np.std(self.parts, axis=0, ddof=1) if len(self.parts) > 1 else np.full(10, np.nan)
-
-    def to_frame(self) -> pl.DataFrame:
-        """The inertial parameters as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per parameter: parameter, unit, value, std, repeatability and shown.
-        """
-        import polars as pl
-
-        units = ("kg", *("kg m",) * 3, *("kg m2",) * 6)
-        return pl.DataFrame(
-            {
-                "parameter": INERTIAL_SYMBOLS,
-                "unit": units,
-                "value": self.inertial,
-                "std": self.std,
-                "repeatability": self.repeatability,
-                "shown": self.shown,
-            }
-        )
 
     def summary(self) -> str:
         """A table of the parameters with standard deviations and repeatability."""

@@ -16,7 +16,7 @@ from dynid.errors import ConflictingArguments, NotApplicable
 if TYPE_CHECKING:
     from dynid.cli.values import Source
     from dynid.identification.estimate import Estimate
-    from dynid.identification.validation import Validation
+    from dynid.identification.validation_errors import Validation
     from dynid.recording.dataset import DataSet
     from dynid.recording.recording import Recording
 

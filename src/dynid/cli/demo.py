@@ -15,7 +15,7 @@ from dynid.dynamics.functions import inverse_dynamics
 from dynid.excitation.fourier import random_fourier
 from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.parameters.base import base_parameters
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run

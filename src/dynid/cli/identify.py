@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dynid.cli.values import HeldOut
     from dynid.identification.estimate import Estimate
     from dynid.identification.observation import Observation
-    from dynid.identification.validation import Validation
+    from dynid.identification.validation_errors import Validation
     from dynid.recording.recording import Recording
     from dynid.simulation.closed_loop import ClosedLoop
 

@@ -16,6 +16,7 @@ from dynid.cli.output import headline, show
 from dynid.cli.progress import working
 from dynid.cli.wrap import with_logs
 from dynid.errors import MissingArgument, UnknownName
+from dynid.saved import envelope, json_text, plain_data
 
 if TYPE_CHECKING:
     from dynid.legs.contacts import Contact
@@ -89,7 +90,7 @@ def _mass(inputs: Inputs, method: str, given: str | None) -> float | None:
 def _save(found: LegsEstimate, output: Path, robot_file: str) -> None:
     """Save what was found (.json), or write the identified robot in the format of the ending."""
     if output.suffix.lower() == ".json":
-        write(output, json.dumps(found.to_dict(), indent=2))
+        write(output, json_text(plain_data(envelope("legs") | found.to_dict())) + "\n")
         return
     from dynid.export.model_file import write as write_model
 

@@ -16,7 +16,7 @@ from dynid.terminal import width
 if TYPE_CHECKING:
     from dynid.assessment.verdict.assessment import Assessment
     from dynid.identification.estimate import Estimate
-    from dynid.identification.validation import Validation
+    from dynid.identification.validation_errors import Validation
 
 __all__ = [
     "BELOW_REQUIRED",

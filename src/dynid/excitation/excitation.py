@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.attached import attached
 from dynid.excitation.basis import Basis, sample_times
 from dynid.excitation.criteria import Criterion
 from dynid.excitation.limits import MotionLimits
@@ -167,15 +168,12 @@ class Excitation:
         -------
         Plan
         """
-        from dynid.excitation.plan import plan
-
-        return plan(self, noise, rate=rate, target=target, previous=previous)
+        found: Plan = attached(self, "plan")(self, noise, rate=rate, target=target, previous=previous)
+        return found
 
     def summary(self) -> str:
         """Use of every limit by joint, active limits, and the parameters with the largest relative error."""
-        from dynid.excitation.summary import excitation_text
-
-        return excitation_text(self)
+        return str(attached(self, "summary")(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Criterion, condition number and use of limits as plain data."""
@@ -241,27 +239,20 @@ class Excitation:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.excitation.drawing import draw_excitation
-
-        return draw_excitation(self, joints, ax)
+        axes: NDArray[Any] = attached(self, "plot")(self, joints, ax)
+        return axes
 
     def to_csv(self, path: str | Path, rate: float = 100.0) -> None:
         """Write t, q, v and a of every joint at a rate (Hz); `load_recording` reads it."""
-        from dynid.excitation.files import write_csv
-
-        write_csv(self, path, rate)
+        attached(self, "to_csv")(self, path, rate)
 
     def to_joint_trajectory(self, path: str | Path, rate: float = 100.0) -> None:
         """Write a ROS 2 trajectory_msgs/JointTrajectory, as YAML or JSON by the suffix of the path, at a rate (Hz)."""
-        from dynid.excitation.files import write_joint_trajectory
-
-        write_joint_trajectory(self, path, rate)
+        attached(self, "to_joint_trajectory")(self, path, rate)
 
     def to_toml(self, path: str | Path) -> None:
         """Save the design: family, coefficients, limits and criterion; `from_toml` reads it back exactly."""
-        from dynid.excitation.files import write_toml
-
-        write_toml(self, path)
+        attached(self, "to_toml")(self, path)
 
     @staticmethod
     def from_toml(path: str | Path, robot: Robot, clearances: Sequence[AnyClearance] = ()) -> Excitation:
@@ -284,9 +275,8 @@ class Excitation:
         DataError
             If the file is not a saved motion, or the robot has other joints.
         """
-        from dynid.excitation.files import read_toml
-
-        return read_toml(path, robot, tuple(clearances))
+        found: Excitation = attached(Excitation, "from_toml")(path, robot, tuple(clearances))
+        return found
 
     def __repr__(self) -> str:
         return f"Excitation('{self.robot.name}', {self.duration:g} s, condition number {self.condition_number:.4g})"

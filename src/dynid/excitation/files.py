@@ -42,6 +42,7 @@ from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.quoting import toml_key, toml_value, yaml_string
 from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.model import Robot
+from dynid.saved import envelope, opened
 
 __all__ = [
     "check_rate",
@@ -56,7 +57,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid excitation 1"
 _KINDS: dict[str, Callable[..., Basis]] = {
     name: getattr(families, name) for name in families.__all__ if is_dataclass(getattr(families, name))
 }
@@ -190,8 +190,7 @@ def write_toml(motion: Excitation, path: str | Path) -> None:
         "limits": {name: getattr(motion.limits, name) for name in LIMIT_NAMES},
         "criterion": judged,
     }
-    head = {
-        "format": _FORMAT,
+    head = envelope("excitation") | {
         "robot": motion.robot.name,
         "joints": list(names),
         "seconds": motion.seconds,
@@ -209,8 +208,7 @@ def read_toml(path: str | Path, robot: Robot, clearances: tuple[AnyClearance, ..
         data = parse_toml(_read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise DamagedFile(f"'{path}' is not a saved motion: {error}") from None
-    if data.get("format") != _FORMAT:
-        raise WrongFormat(f"'{path}' is not a saved motion")
+    data = opened(data, "excitation", f"'{path}'")
     try:
         return _excitation(data, path, robot, clearances)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import InvalidType, InvalidValue, Mismatch, NotIdentifiable
+from dynid.excitation.criteria import Criterion
 from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.least_squares import joint_noise
 from dynid.identification.observation import Observation, fold
@@ -31,9 +32,6 @@ from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 from dynid.signals.settings import Signals
 from dynid.threads import one_blas_thread
-
-if TYPE_CHECKING:
-    from dynid.excitation.excitation import Excitation
 
 __all__ = ["Earlier", "Information", "earlier_information", "torque_noise"]
 
@@ -47,6 +45,17 @@ _UNSEEN = 1e-10
 _SINGULAR = 1e-12
 # Another basis of the same combinations, up to rounding.
 _SAME_SPAN = 1e-8
+
+
+class DesignedMotion(Protocol):
+    """A motion with the base parameters that it was designed for, such as an `Excitation`."""
+
+    @property
+    def criterion(self) -> Criterion:
+        """The criterion of the design, with the base parameters."""
+
+    def base_regressor(self, rate: float = ...) -> Array:
+        """Base regressor (N, channel, b) along the motion at a rate (Hz)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +103,12 @@ class Information:
         with one_blas_thread():
             return replace(self, rows=fold(np.vstack([self.rows, rows])))
 
-    def with_motion(self, motion: Excitation) -> Information:
+    def with_motion(self, motion: DesignedMotion) -> Information:
         """What will be known after a motion was recorded once, with the noise and the rate stated here.
 
         Parameters
         ----------
-        motion : Excitation
+        motion : DesignedMotion
             Designed for the same base parameters.
 
         Returns

@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.attached import attached
 from dynid.dynamics.functions import regressor
 from dynid.errors import (
     ConflictingArguments,
@@ -30,7 +31,6 @@ from dynid.errors import (
     NotFinite,
     named,
 )
-from dynid.excitation.live_colors import score_table
 from dynid.excitation.running_derivatives import RunningDerivatives
 from dynid.excitation.sizes import typical_sizes
 from dynid.markup import HtmlFrame
@@ -163,7 +163,7 @@ class LiveScore(HtmlFrame):
 
     def summary(self) -> str:
         """A table of the bodies, the least known first, and the score in one line."""
-        return f"{rendered(score_table(self))}{self.line().strip()}"
+        return f"{rendered(attached(self, 'table')(self))}{self.line().strip()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The score as plain data; None for an infinite condition number."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.attached import attached
 from dynid.errors import DataError, DynidError, InvalidValue, NotApplicable
 from dynid.excitation.basis import Basis
 from dynid.excitation.criteria import Criterion
@@ -123,9 +124,7 @@ class ExcitationStack(HtmlFrame):
 
     def summary(self) -> str:
         """A line per motion, and why no further one was designed."""
-        from dynid.excitation.summary import stack_text
-
-        return stack_text(self)
+        return str(attached(self, "summary")(self))
 
     def to_dict(self) -> dict[str, Any]:
         """The course of the design as plain data; None for infinite values."""

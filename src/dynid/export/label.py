@@ -20,7 +20,8 @@ from dynid.export.xmltext import marked, unmarked
 from dynid.feasibility.prior import consistent_prior
 from dynid.identification.estimate import Estimate
 from dynid.identification.judgement import Judgement
-from dynid.identification.known import ParameterClass, prior_covariance, remaining_covariances
+from dynid.identification.known import prior_covariance, remaining_covariances
+from dynid.parameters.base import ParameterClass
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:

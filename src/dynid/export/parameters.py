@@ -19,6 +19,7 @@ from dynid.quoting import toml_value
 from dynid.reading import parse_json, parse_toml, read_text
 from dynid.robot.drives import DRIVE_SYMBOLS, DriveTerm
 from dynid.robot.model import Robot
+from dynid.saved import envelope, opened
 
 if TYPE_CHECKING:
     from dynid.identification.estimate import Estimate
@@ -27,7 +28,6 @@ __all__ = ["load_parameters", "to_toml", "write_parameters"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid parameters 1"
 _FORMS = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 
@@ -164,8 +164,7 @@ def _content(source: Robot | Estimate, label: Label | None) -> dict[str, Any]:
             row |= {k: getattr(term, k) for k in ("rest", "slope", "velocity") if getattr(term, k)}
             row |= {"cross_only": True} if term.cross_only else {}
         parameters.append(row)
-    out: dict[str, Any] = {
-        "format": _FORMAT,
+    out: dict[str, Any] = envelope("parameters") | {
         "robot": robot.name,
         "base": robot.base,
         "joints": list(robot.coordinates),
@@ -224,8 +223,9 @@ def _read(path: Path, form: str) -> Any:
 
 def _plain(data: Any, path: str) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
     """Values by name, and what is known of the drive terms."""
-    if not isinstance(data, dict) or data.get("format") != _FORMAT or not isinstance(data.get("parameters"), list):
-        raise WrongFormat(f"'{path}' is no parameter file of dynid ('{_FORMAT}')")
+    data = opened(data, "parameters", f"'{path}'")
+    if not isinstance(data.get("parameters"), list):
+        raise DamagedFile(f"'{path}' is a damaged table of parameters: parameters: it must be a list")
     values: dict[str, float] = {}
     settings: dict[str, dict[str, Any]] = {}
     for row in data["parameters"]:

@@ -20,10 +20,10 @@ from dynid.identification.parameter_draws import ParameterDraws
 from dynid.quoting import one_line
 from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
+from dynid.saved import envelope
 
 __all__ = ["write_ranges", "write_samples"]
 
-_FORMAT = "dynid ranges 1"
 _COLUMNS = ("name", "joint", "symbol", "unit", "mean", "std", "low", "high")
 
 
@@ -84,7 +84,7 @@ def write_ranges(
     if form == ".csv":
         text = _csv(rows, correlation, label)
     elif form in (".json", ".toml"):
-        page: dict[str, Any] = {"format": _FORMAT, "draws": draws.count, "level": level, "correlation": correlation}
+        page = envelope("ranges") | {"draws": draws.count, "level": level, "correlation": correlation}
         page |= {} if label is None else label.to_dict()
         page["parameters"] = rows
         text = json.dumps(page, indent=2, ensure_ascii=False) + "\n" if form == ".json" else to_toml(page)

@@ -30,6 +30,7 @@ from dynid.errors import (
     named,
 )
 from dynid.feasibility.columns import links_named
+from dynid.results import Result, about
 from dynid.robot.inertia import inertia_from_pseudo, inertia_to_pseudo
 from dynid.robot.model import Robot
 
@@ -213,19 +214,15 @@ def _body(mass: float, center: Array, second: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class KnownMasses:
-    """Masses that were given.
+class KnownMasses(Result):
+    """Masses that were given."""
 
-    Attributes
-    ----------
-    total : float or None
-        Mass of all moving bodies together, kg.
-    links : dict of str to float
-        Masses of single links by name, kg.
-    """
-
-    total: float | None = None
-    links: dict[str, float] = field(default_factory=dict)
+    total: float | None = field(
+        default=None, metadata=about("Mass of all moving bodies together.", unit="kg", finite=True)
+    )
+    links: dict[str, float] = field(
+        default_factory=dict, metadata=about("Masses of single links by name.", unit="kg", finite=True)
+    )
 
     def words(self, link: str | None = None) -> str:
         """What was given for a link, or for all bodies together; empty where nothing was."""

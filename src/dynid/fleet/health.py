@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -13,6 +13,7 @@ from dynid.fleet.bodies import PayloadChange
 from dynid.fleet.kinds import ParameterKind
 from dynid.fleet.scatter import Variation
 from dynid.fleet.unlike import Unlike
+from dynid.results import Result, about
 
 __all__ = ["Change", "ChangeCode", "Drift", "Health", "TemperatureCode", "UnitCode", "UnitHealth"]
 
@@ -154,49 +155,36 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Drift:
-    """Weighted regression of one parameter of one unit over time, with temperature taken out where it is logged.
+class Drift(Result):
+    """Weighted regression of one parameter of one unit over time, with temperature taken out where it is logged."""
 
-    Attributes
-    ----------
-    unit, parameter : str
-        Names of the unit and of the base parameter.
-    per_month, std : float
-        Change per 30 days and its standard deviation, in the unit of the parameter.
-    """
-
-    unit: str
-    parameter: str
-    per_month: float
-    std: float
+    unit: str = field(metadata=about("Names of the unit and of the base parameter."))
+    parameter: str = field(metadata=about("Names of the unit and of the base parameter."))
+    per_month: float = field(
+        metadata=about("Change per 30 days and its standard deviation, in the unit of the parameter.")
+    )
+    std: float = field(metadata=about("Change per 30 days and its standard deviation, in the unit of the parameter."))
 
 
 @dataclass(frozen=True, eq=False)
-class UnitHealth:
-    """Verdict of one unit.
+class UnitHealth(Result):
+    """Verdict of one unit."""
 
-    Attributes
-    ----------
-    unit : str
-        Name of the unit.
-    code : UnitCode
-        Verdict.
-    changes : tuple of Change
-        Its changes, in order of time.
-    dates : int
-        Number of its entries.
-    unlike : Unlike or None
-        How its bodies differ from those of the other units from the first date on, where they do.
-    untested : tuple of str
-        Joints whose temperature and time go together, so that a steady drift of friction cannot be told from warmth.
-    """
-
-    unit: str
-    code: UnitCode
-    changes: tuple[Change, ...]
-    dates: int
-    unlike: Unlike | None = None
-    untested: tuple[str, ...] = ()
+    unit: str = field(metadata=about("Name of the unit."))
+    code: UnitCode = field(metadata=about("Verdict."))
+    changes: tuple[Change, ...] = field(metadata=about("Its changes, in order of time."))
+    dates: int = field(metadata=about("Number of its entries."))
+    unlike: Unlike | None = field(
+        default=None,
+        metadata=about("How its bodies differ from those of the other units from the first date on, where they do."),
+    )
+    untested: tuple[str, ...] = field(
+        default=(),
+        metadata=about(
+            "Joints whose temperature and time go together, so that a steady drift of friction cannot be told "
+            "from warmth."
+        ),
+    )
 
     @property
     def p_value(self) -> float:
@@ -227,34 +215,20 @@ class UnitHealth:
 
 
 @dataclass(frozen=True, eq=False)
-class Health:
-    """Health of a fleet.
+class Health(Result):
+    """Health of a fleet."""
 
-    Attributes
-    ----------
-    units : tuple of UnitHealth
-        Verdicts, changed units first, the most significant change first.
-    drifts : tuple of Drift
-        Regression of every watched parameter of every unit over time.
-    variations : dict of str to Variation
-        Scatter and temperature effect of every watched parameter.
-    rate : float
-        Probability of any false alarm in the whole fleet.
-    tests : int
-        Number of series that were tested: units times watched parameters.
-    link : str
-        Link whose payload is watched.
-    notes : tuple of str
-        What was not tested, in words.
-    """
-
-    units: tuple[UnitHealth, ...]
-    drifts: tuple[Drift, ...]
-    variations: dict[str, Variation]
-    rate: float
-    tests: int
-    link: str
-    notes: tuple[str, ...] = ()
+    units: tuple[UnitHealth, ...] = field(
+        metadata=about("Verdicts, changed units first, the most significant change first.")
+    )
+    drifts: tuple[Drift, ...] = field(metadata=about("Regression of every watched parameter of every unit over time."))
+    variations: dict[str, Variation] = field(
+        metadata=about("Scatter and temperature effect of every watched parameter.")
+    )
+    rate: float = field(metadata=about("Probability of any false alarm in the whole fleet."))
+    tests: int = field(metadata=about("Number of series that were tested: units times watched parameters."))
+    link: str = field(metadata=about("Link whose payload is watched."))
+    notes: tuple[str, ...] = field(default=(), metadata=about("What was not tested, in words."))
 
     @property
     def changes(self) -> tuple[Change, ...]:

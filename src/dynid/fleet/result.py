@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from dynid.fleet.kinds import ParameterKind, kinds_of, owners_of
 from dynid.fleet.pooling import Pooled
 from dynid.fleet.whitened import WhitenedEntry
 from dynid.markup import html_table
-from dynid.parameters.base import BaseParameters
+from dynid.parameters.base import BASE, BaseParameters
+from dynid.results import SavedResult, about
 from dynid.terminal import rendered, table_of
 
 if TYPE_CHECKING:
@@ -33,50 +34,41 @@ _FORMATS = (".parquet", ".csv")
 
 
 @dataclass(frozen=True, eq=False)
-class FleetEstimate:
-    """Estimates of a fleet and the health of its units.
+class FleetEstimate(SavedResult):
+    """Estimates of a fleet and the health of its units."""
 
-    Attributes
-    ----------
-    base : BaseParameters
-        The base parameters of the robot.
-    units : tuple of str
-        Names of the units.
-    entries : tuple of WhitenedEntry
-        The estimate of every entry by itself, in order of units and dates.
-    shared_names : tuple of str
-        Base parameters that are common to all units in the shared model.
-    shared : Arrow
-        The shared model: common parameters, and those of the units or entries beside them; NaN for entries whose bodies
-        are not those of the fleet, which take no part.
-    pooled : Pooled or None
-        Partial pooling: shrinkage estimates of the units; None for a single unit.
-    health : Health
-        Changes of the units.
-    gains : ndarray, shape (unit, channel), or None
-        Gain of the torque measurement of every unit relative to the mean of the fleet, where it was asked for.
-    gains_std : ndarray, shape (unit, channel), or None
-        Standard deviation of the gains.
-    noise_ratio : ndarray, shape (b,)
-        Standard deviation relative to that of white noise, averaged over the fleet.
-    faults : tuple of EntryFault
-        Entries that were left out.
-    seconds : float
-        Computing time in s.
-    """
+    kind = "fleet"
 
-    base: BaseParameters
-    units: tuple[str, ...]
-    entries: tuple[WhitenedEntry, ...]
-    shared_names: tuple[str, ...]
-    shared: Arrow
-    pooled: Pooled | None
-    health: Health
-    gains: Array | None
-    gains_std: Array | None
-    noise_ratio: Array
-    faults: tuple[EntryFault, ...]
-    seconds: float
+    base: BaseParameters = field(metadata=about("The base parameters of the robot.", codec=BASE))
+    units: tuple[str, ...] = field(metadata=about("Names of the units."))
+    entries: tuple[WhitenedEntry, ...] = field(
+        metadata=about("The estimate of every entry by itself, in order of units and dates.")
+    )
+    shared_names: tuple[str, ...] = field(
+        metadata=about("Base parameters that are common to all units in the shared model.")
+    )
+    shared: Arrow = field(
+        metadata=about(
+            "The shared model: common parameters, and those of the units or entries beside them; NaN for "
+            "entries whose bodies are not those of the fleet, which take no part."
+        )
+    )
+    pooled: Pooled | None = field(
+        metadata=about("Partial pooling: shrinkage estimates of the units; None for a single unit.")
+    )
+    health: Health = field(metadata=about("Changes of the units."))
+    gains: Array | None = field(
+        metadata=about(
+            "Gain of the torque measurement of every unit relative to the mean of the fleet, where it was asked for.",
+            size=("unit", "channel"),
+        )
+    )
+    gains_std: Array | None = field(metadata=about("Standard deviation of the gains.", size=("unit", "channel")))
+    noise_ratio: Array = field(
+        metadata=about("Standard deviation relative to that of white noise, averaged over the fleet.", size=("b",))
+    )
+    faults: tuple[EntryFault, ...] = field(metadata=about("Entries that were left out."))
+    seconds: float = field(metadata=about("Computing time in s."))
 
     @property
     def kinds(self) -> tuple[ParameterKind, ...]:

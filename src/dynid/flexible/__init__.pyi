@@ -1,4 +1,6 @@
 from .estimate import FlexibleEstimate as FlexibleEstimate
+from .estimate import FlexibleValidation as FlexibleValidation
+from .estimate import LinkErrors as LinkErrors
 from .estimate import Sides as Sides
 from .estimate import load_flexible as load_flexible
 from .identify import identify_flexible as identify_flexible
@@ -10,7 +12,5 @@ from .series import SeriesSprings as SeriesSprings
 from .series import identify_springs as identify_springs
 from .solve import StiffnessKind as StiffnessKind
 from .solve import StiffnessTest as StiffnessTest
-from .validation import FlexibleValidation as FlexibleValidation
 from .validation import FrequencyResponse as FrequencyResponse
-from .validation import LinkErrors as LinkErrors
 from .validation import frequency_response as frequency_response

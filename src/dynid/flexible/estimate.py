@@ -13,17 +13,20 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dynid.attached import attached
 from dynid.errors import DamagedFile, DynidError, Mismatch, WrongFormat
 from dynid.files import write_text
 from dynid.flexible.rows import EncoderError, FlexibleModel, Unknowns
 from dynid.flexible.solve import StiffnessKind, StiffnessTest
 from dynid.hypothesis import probability
-from dynid.identification.estimate_file import json_text, plain_data, read_json, stored_robot
 from dynid.identification.summary import validation_text
-from dynid.markup import html_table
+from dynid.identification.validation_errors import Validation
+from dynid.markup import HtmlFrame, html_table
 from dynid.quoting import toml_key
+from dynid.results import Reading
 from dynid.robot.model import Robot
-from dynid.robot.serialize import robot_to_dict
+from dynid.robot.serialize import robot_to_dict, stored_robot
+from dynid.saved import envelope, plain_data, read_saved, write_saved
 from dynid.signals.settings import Signals
 from dynid.terminal import rendered, table_of
 
@@ -31,12 +34,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dynid.flexible.solve import StiffnessTest
-    from dynid.flexible.validation import FlexibleValidation
     from dynid.parameters.base import BaseParameters
     from dynid.recording.recording import Recording
 
 __all__ = [
     "FlexibleEstimate",
+    "FlexibleValidation",
+    "LinkErrors",
     "Sides",
     "flexible_html",
     "flexible_text",
@@ -54,6 +58,90 @@ class Sides(StrEnum):
 
     BOTH = "both"
     MOTOR = "motor"
+
+
+@dataclass(frozen=True, eq=False)
+class LinkErrors:
+    """Errors of link positions that are predicted from the motors alone, root mean square per joint.
+
+    The mean of the error of a run is the offset of its encoders and is not counted.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Flexible joints with link encoders.
+    units : tuple of str
+        rad or m.
+    flexible : ndarray, shape (joint,)
+        Error of the identified joints, with their springs and encoder errors.
+    encoder : ndarray, shape (joint,)
+        Error of rigid joints with the same encoder errors: what the springs add is the difference.
+    rigid : ndarray, shape (joint,)
+        Error of rigid joints: the link moves as the motor.
+    """
+
+    joints: tuple[str, ...]
+    units: tuple[str, ...]
+    flexible: Array
+    encoder: Array
+    rigid: Array
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleValidation(HtmlFrame):
+    """Errors of flexible joints on other motion.
+
+    Attributes
+    ----------
+    torque : Validation
+        Errors of the predicted torques per joint.
+    links : LinkErrors or None
+        Errors of the predicted link positions; None without link encoders.
+    """
+
+    torque: Validation
+    links: LinkErrors | None
+
+    def to_frame(self) -> pl.DataFrame:
+        """The errors of the predicted torques as a table.
+
+        Returns
+        -------
+        polars.DataFrame
+            As `Validation.to_frame`, with link_error and rigid_link_error (rad or m) where links have encoders.
+        """
+        import polars as pl
+
+        table = self.torque.to_frame()
+        if self.links is None:
+            return table
+        links = {"channel": self.links.joints, "link_error": self.links.flexible, "rigid_link_error": self.links.rigid}
+        return table.join(pl.DataFrame(links), on="channel", how="left", maintain_order="left")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data.
+
+        Returns
+        -------
+        dict
+        """
+        links = None
+        if self.links is not None:
+            errors = zip(self.links.flexible, self.links.encoder, self.links.rigid, self.links.units, strict=True)
+            links = {
+                joint: {"flexible": float(f), "encoder": float(e), "rigid": float(r), "unit": unit}
+                for joint, (f, e, r, unit) in zip(self.links.joints, errors, strict=True)
+            }
+        return {"torque": self.torque.to_dict(), "links": links}
+
+    def summary(self) -> str:
+        """Tables of the errors, as wide as the terminal.
+
+        Returns
+        -------
+        str
+        """
+        return validation_tables(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -246,9 +334,8 @@ class FlexibleEstimate:
         -------
         FlexibleValidation
         """
-        from dynid.flexible.validation import validate_flexible
-
-        return validate_flexible(self, recording)
+        found: FlexibleValidation = attached(self, "validate")(self, recording)
+        return found
 
     def to_frame(self) -> pl.DataFrame:
         """Springs and motors as a table.
@@ -297,15 +384,12 @@ class FlexibleEstimate:
         return flexible_html(self)
 
 
-_FORMAT = "dynid flexible 1"
-
-
 def flexible_to_dict(estimate: FlexibleEstimate) -> dict[str, Any]:
     """The complete estimate as plain data that JSON can hold; numbers that are not finite are words."""
     base = estimate.base
     plain: dict[str, Any] = plain_data(
         {
-            "format": _FORMAT,
+            **envelope("flexible"),
             "joints": {
                 joint: {
                     "stiffness": estimate.stiffness[k],
@@ -353,7 +437,7 @@ def save_flexible(estimate: FlexibleEstimate, path: str | Path) -> None:
     """Write an estimate as JSON, or its stiffness, damping and motors as TOML."""
     path = Path(path)
     if path.suffix == ".json":
-        write_text(path, json_text(flexible_to_dict(estimate)) + "\n")
+        write_saved(path, flexible_to_dict(estimate))
     elif path.suffix == ".toml":
         write_text(path, _toml(estimate))
     else:
@@ -379,11 +463,9 @@ def load_flexible(path: str | Path, robot: Robot | None = None) -> FlexibleEstim
     DataError
         If the file cannot be read, is damaged, or belongs to another robot.
     """
-    data, where = read_json(path, "saved flexible joints"), f"'{path}'"
-    if not isinstance(data, Mapping) or data.get("format") != _FORMAT:
-        raise WrongFormat(f"{where} has no saved flexible joints ('{_FORMAT}')")
+    data, where = read_saved(path, "flexible"), f"'{path}'"
     try:
-        return _estimate(data, stored_robot(data["robot"], robot, where, "load_flexible"), where)
+        return _estimate(data, stored_robot(data["robot"], Reading(where, robot, "load_flexible")), where)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedFile(f"{where} is damaged: {type(error).__name__} {error}") from None
 

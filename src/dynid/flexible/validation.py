@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -11,18 +10,14 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import MissingData, TooFew, UnknownName
-from dynid.flexible.estimate import FlexibleEstimate, Sides
+from dynid.flexible.estimate import FlexibleEstimate, FlexibleValidation, LinkErrors, Sides
 from dynid.flexible.rows import FlexibleRows, SpringMotion, TwoSided, advanced, spring_motion, two_sided
 from dynid.identification.loads import no_torques
-from dynid.identification.validation import Validation, validation_of
-from dynid.markup import HtmlFrame
+from dynid.identification.validation_errors import validation_of
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from dynid.signals.filters import derivative
 from dynid.signals.settings import Motion, Signals, uniform
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["FlexibleValidation", "FrequencyResponse", "LinkErrors", "frequency_response", "validate_flexible"]
 
@@ -30,92 +25,6 @@ Array = NDArray[np.float64]
 
 # Damping ratio of gears whose damping is not known.
 _RATIO = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class LinkErrors:
-    """Errors of link positions that are predicted from the motors alone, root mean square per joint.
-
-    The mean of the error of a run is the offset of its encoders and is not counted.
-
-    Attributes
-    ----------
-    joints : tuple of str
-        Flexible joints with link encoders.
-    units : tuple of str
-        rad or m.
-    flexible : ndarray, shape (joint,)
-        Error of the identified joints, with their springs and encoder errors.
-    encoder : ndarray, shape (joint,)
-        Error of rigid joints with the same encoder errors: what the springs add is the difference.
-    rigid : ndarray, shape (joint,)
-        Error of rigid joints: the link moves as the motor.
-    """
-
-    joints: tuple[str, ...]
-    units: tuple[str, ...]
-    flexible: Array
-    encoder: Array
-    rigid: Array
-
-
-@dataclass(frozen=True, eq=False)
-class FlexibleValidation(HtmlFrame):
-    """Errors of flexible joints on other motion.
-
-    Attributes
-    ----------
-    torque : Validation
-        Errors of the predicted torques per joint.
-    links : LinkErrors or None
-        Errors of the predicted link positions; None without link encoders.
-    """
-
-    torque: Validation
-    links: LinkErrors | None
-
-    def to_frame(self) -> pl.DataFrame:
-        """The errors of the predicted torques as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            As `Validation.to_frame`, with link_error and rigid_link_error (rad or m) where links have encoders.
-        """
-        import polars as pl
-
-        table = self.torque.to_frame()
-        if self.links is None:
-            return table
-        links = {"channel": self.links.joints, "link_error": self.links.flexible, "rigid_link_error": self.links.rigid}
-        return table.join(pl.DataFrame(links), on="channel", how="left", maintain_order="left")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain data.
-
-        Returns
-        -------
-        dict
-        """
-        links = None
-        if self.links is not None:
-            errors = zip(self.links.flexible, self.links.encoder, self.links.rigid, self.links.units, strict=True)
-            links = {
-                joint: {"flexible": float(f), "encoder": float(e), "rigid": float(r), "unit": unit}
-                for joint, (f, e, r, unit) in zip(self.links.joints, errors, strict=True)
-            }
-        return {"torque": self.torque.to_dict(), "links": links}
-
-    def summary(self) -> str:
-        """Tables of the errors, as wide as the terminal.
-
-        Returns
-        -------
-        str
-        """
-        from dynid.flexible.estimate import validation_tables
-
-        return validation_tables(self)
 
 
 def validate_flexible(estimate: FlexibleEstimate, recording: Recording) -> FlexibleValidation:

@@ -8,8 +8,7 @@ which both directions are paired are our own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,10 @@ from dynid.errors import Mismatch, MissingData, NotIdentifiable, TooFew
 from dynid.friction.models import FrictionModel
 from dynid.friction.pieces import Features, unit_of
 from dynid.friction.rows import FrictionRows, is_prismatic, joint_index
-from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
+from dynid.results import Result, Table, about, framed
 from dynid.robot.model import Robot
 from dynid.signals.settings import Motion, Signals, prepare
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["FrictionMap", "friction_map", "map_rows"]
 
@@ -38,56 +34,37 @@ _FEWEST_BINS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionMap(HtmlFrame):
+class FrictionMap(Result):
     """Friction of a joint at constant velocities.
 
     Friction is half the difference of the torques in both directions. Its even part, such as an offset or an
     asymmetry, cannot be separated from gravity.
-
-    Attributes
-    ----------
-    joint : str
-        Name of the joint.
-    velocity : array of shape (m,)
-        Velocity magnitudes (rad/s or m/s).
-    friction : array of shape (m,)
-        Friction torque (N m or N).
-    std : array of shape (m,)
-        Its standard deviation.
-    load : array of shape (m,)
-        Magnitude of the torque common to both directions (N m or N), mostly gravity.
-    pairs : tuple of int
-        Number of position bins that were passed in both directions.
-    prismatic : bool
-        Whether the joint is prismatic, with units m/s and N.
     """
 
-    joint: str
-    velocity: Array
-    friction: Array
-    std: Array
-    load: Array
-    pairs: tuple[int, ...]
-    prismatic: bool = False
+    tables = (
+        Table(
+            "friction map",
+            "m",
+            framed(
+                joint=lambda m: [m.joint] * len(m.velocity),
+                velocity="velocity",
+                friction="friction",
+                std="std",
+                load="load",
+                pairs="pairs",
+            ),
+        ),
+    )
 
-    def to_frame(self) -> pl.DataFrame:
-        """The map as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per velocity: joint, velocity, friction, std, load and pairs.
-        """
-        import polars as pl
-
-        names = ("velocity", "friction", "std", "load")
-        columns = {name: getattr(self, name) for name in names}
-        return pl.DataFrame({**columns, "pairs": self.pairs}).select(pl.lit(self.joint).alias("joint"), pl.all())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The map as plain data."""
-        names = ("velocity", "friction", "std", "load")
-        return {"joint": self.joint, "pairs": list(self.pairs), **{n: getattr(self, n).tolist() for n in names}}
+    joint: str = field(metadata=about("Name of the joint."))
+    velocity: Array = field(metadata=about("Velocity magnitudes (rad/s or m/s).", size=("m",)))
+    friction: Array = field(metadata=about("Friction torque (N m or N).", size=("m",)))
+    std: Array = field(metadata=about("Its standard deviation.", size=("m",)))
+    load: Array = field(
+        metadata=about("Magnitude of the torque common to both directions (N m or N), mostly gravity.", size=("m",))
+    )
+    pairs: tuple[int, ...] = field(metadata=about("Number of position bins that were passed in both directions."))
+    prismatic: bool = field(default=False, metadata=about("Whether the joint is prismatic, with units m/s and N."))
 
     def summary(self) -> str:
         """A table of velocity, friction, standard deviation and number of position bins."""

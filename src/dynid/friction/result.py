@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.attached import attached
 from dynid.errors import UnknownName
-from dynid.friction.models import FrictionModel
+from dynid.friction.models import FrictionModel, friction_model
 from dynid.friction.pieces import Features, unit_of
 from dynid.hypothesis import probability
 from dynid.markup import frame_html
+from dynid.results import Codec, Finite, Reading, Result, about
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
@@ -24,59 +27,69 @@ __all__ = ["FrictionFit", "ModelFit"]
 Array = NDArray[np.float64]
 
 
+def _read_model(data: dict[str, Any], reading: Reading) -> FrictionModel:
+    return friction_model(data["name"], offset=data["offset"])
+
+
+def _read_parameters(data: dict[str, float], reading: Reading) -> dict[str, float]:
+    """The parameters in the order of the model, as the covariance has them, whatever their order in a file."""
+    model: FrictionModel = reading.found["model"]
+    names = list(model.units())
+    if set(data) != set(names):
+        raise ValueError(f"the parameters of friction model '{model.name}' are {', '.join(names)}")
+    return {name: data[name] for name in names}
+
+
+# A model is its name, and whether it has an offset.
+_MODEL = Codec(dict[str, Any], lambda model: {"name": model.name, "offset": "offset" in model.names}, _read_model)
+
+
 @dataclass(frozen=True, eq=False)
-class ModelFit:
-    """One fitted friction model.
+class ModelFit(Result):
+    """One fitted friction model."""
 
-    Attributes
-    ----------
-    model : FrictionModel
-        The model.
-    parameters : dict of str to float
-        Parameter values by name.
-    covariance : array of shape (k, k)
-        Covariance in the order of `parameters`, with the autocorrelation of the residual: the number of independent
-        rows takes the place of the number of rows. A coefficient at zero has that of the fit without the bound.
-    rss : float
-        Residual sum of squares.
-    rms : float
-        Root mean square of the residual torque (N m or N).
-    parameter_count : int
-        Number of parameters, with the base parameters of the robot.
-    aic, bic : float
-        Information criteria with the number of independent rows.
-    against : str
-        The largest fitted model that this one contains; "" if there is none.
-    statistic, p_value : float
-        F test against that model.
-    held_out_rms : float
-        Root mean square error on blocks of time that were held out (N m or N); NaN without cross-validation.
-    at_zero : tuple of str
-        Coefficients that the bound holds at zero: without it they would be negative.
-    body_parameters : array of shape (p,) or None
-        Parameters of the robot without the friction of this joint, fitted with this model; None for a friction map.
-    notes : tuple of str
-        Warnings.
-    prismatic : bool
-        Whether the joint is prismatic, with units N and N s/m.
-    """
+    sizes = MappingProxyType({"k": ("parameters", "parameters")})
 
-    model: FrictionModel
-    parameters: dict[str, float]
-    covariance: Array
-    rss: float
-    rms: float
-    parameter_count: int
-    aic: float
-    bic: float
-    against: str = ""
-    statistic: float = np.nan
-    p_value: float = np.nan
-    held_out_rms: float = np.nan
-    at_zero: tuple[str, ...] = ()
-    body_parameters: Array | None = None
-    notes: tuple[str, ...] = ()
-    prismatic: bool = False
+    model: FrictionModel = field(metadata=about("The model.", codec=_MODEL))
+    parameters: dict[str, float] = field(
+        metadata=about("Parameter values by name.", codec=Codec(dict[str, Finite], dict, _read_parameters))
+    )
+    covariance: Array = field(
+        metadata=about(
+            "Covariance in the order of `parameters`, with the autocorrelation of the residual: the number of "
+            "independent rows takes the place of the number of rows. A coefficient at zero has that of the fit without "
+            "the bound.",
+            size=("k", "k"),
+        )
+    )
+    rss: float = field(metadata=about("Residual sum of squares."))
+    rms: float = field(metadata=about("Root mean square of the residual torque (N m or N)."))
+    parameter_count: int = field(metadata=about("Number of parameters, with the base parameters of the robot."))
+    aic: float = field(metadata=about("Akaike's information criterion with the number of independent rows."))
+    bic: float = field(metadata=about("Bayes' information criterion with the number of independent rows."))
+    against: str = field(
+        default="", metadata=about('The largest fitted model that this one contains; "" if there is none.')
+    )
+    statistic: float = field(default=np.nan, metadata=about("F test against that model."))
+    p_value: float = field(default=np.nan, metadata=about("Its p-value."))
+    held_out_rms: float = field(
+        default=np.nan,
+        metadata=about(
+            "Root mean square error on blocks of time that were held out (N m or N); NaN without cross-validation."
+        ),
+    )
+    at_zero: tuple[str, ...] = field(
+        default=(), metadata=about("Coefficients that the bound holds at zero: without it they would be negative.")
+    )
+    body_parameters: Array | None = field(
+        default=None,
+        metadata=about(
+            "Parameters (p,) of the robot without the friction of this joint, fitted with this model; None for a "
+            "friction map."
+        ),
+    )
+    notes: tuple[str, ...] = field(default=(), metadata=about("Warnings."))
+    prismatic: bool = field(default=False, metadata=about("Whether the joint is prismatic, with units N and N s/m."))
 
     @property
     def name(self) -> str:
@@ -136,56 +149,30 @@ class ModelFit:
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionFit:
-    """Friction of a joint: the fitted models, the selected one, and the data.
+class FrictionFit(Result):
+    """Friction of a joint: the fitted models, the selected one, and the data."""
 
-    Attributes
-    ----------
-    joint : str
-        Name of the joint.
-    ranking : tuple of ModelFit
-        All fitted models in order, the selected one first.
-    criterion : str
-        Selection criterion.
-    level : float
-        Significance level of the F tests.
-    velocity, friction : array of shape (N,)
-        Velocity (rad/s or m/s) and friction torque (N m or N) per row.
-    rows : int
-        Number of rows of the fit.
-    effective_rows : float
-        Number of independent rows, fewer if the residual is autocorrelated.
-    max_velocity : float
-        Largest velocity magnitude of the motion (rad/s or m/s).
-    from_map : bool
-        Whether the data are a friction map.
-    load : str
-        Load of load-dependent friction, "rigid" or "gravity".
-    mean_load : float
-        Mean load magnitude (N m or N).
-    mean_temperature : float
-        Mean temperature (deg C).
-    notes : tuple of str
-        Models that were left out, with the reason.
-    prismatic : bool
-        Whether the joint is prismatic, with units N and N s/m.
-    """
+    sizes = MappingProxyType({"N": ("velocity", "velocities")})
 
-    joint: str
-    ranking: tuple[ModelFit, ...]
-    criterion: str
-    level: float
-    velocity: Array
-    friction: Array
-    rows: int
-    effective_rows: float
-    max_velocity: float
-    from_map: bool = False
-    load: str = "rigid"
-    mean_load: float = 0.0
-    mean_temperature: float = 20.0
-    notes: tuple[str, ...] = field(default=())
-    prismatic: bool = False
+    joint: str = field(metadata=about("Name of the joint."))
+    ranking: tuple[ModelFit, ...] = field(
+        metadata=about("All fitted models in order, the selected one first.", least=1)
+    )
+    criterion: str = field(metadata=about("Selection criterion."))
+    level: float = field(metadata=about("Significance level of the F tests."))
+    velocity: Array = field(metadata=about("Velocity (rad/s or m/s) per row.", size=("N",)))
+    friction: Array = field(metadata=about("Friction torque (N m or N) per row.", size=("N",)))
+    rows: int = field(metadata=about("Number of rows of the fit."))
+    effective_rows: float = field(
+        metadata=about("Number of independent rows, fewer if the residual is autocorrelated.")
+    )
+    max_velocity: float = field(metadata=about("Largest velocity magnitude of the motion (rad/s or m/s)."))
+    from_map: bool = field(default=False, metadata=about("Whether the data are a friction map."))
+    load: str = field(default="rigid", metadata=about('Load of load-dependent friction, "rigid" or "gravity".'))
+    mean_load: float = field(default=0.0, metadata=about("Mean load magnitude (N m or N)."))
+    mean_temperature: float = field(default=20.0, metadata=about("Mean temperature.", unit="deg C"))
+    notes: tuple[str, ...] = field(default=(), metadata=about("Models that were left out, with the reason."))
+    prismatic: bool = field(default=False, metadata=about("Whether the joint is prismatic, with units N and N s/m."))
 
     @property
     def best(self) -> ModelFit:
@@ -236,10 +223,9 @@ class FrictionFit:
         ModelError
             If the temperature is missing, or drive terms cannot express the load.
         """
-        from dynid.friction.apply import with_friction
-
         fit = self.best if model is None else self[model]
-        return with_friction(robot, self.joint, fit, temperature, self.load)
+        found: Robot = attached(self, "apply")(robot, self.joint, fit, temperature, self.load)
+        return found
 
     def to_frame(self) -> pl.DataFrame:
         """All models and their parameters as a table.
@@ -292,9 +278,8 @@ class FrictionFit:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.friction.drawing import draw_friction
-
-        return draw_friction([self], models, ax)[0]
+        axes: Axes = attached(self, "plot")([self], models, ax)[0]
+        return axes
 
     def _repr_html_(self) -> str:
         return frame_html(f"friction of {self.joint}: {self.best.name}", self.to_frame())

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.attached import attached
 from dynid.errors import InvalidValue, UnknownName
 from dynid.friction.fit import fit_friction
 from dynid.friction.result import FrictionFit
 from dynid.friction.rows import joint_index
 from dynid.identification.estimate import Estimate
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.markup import html_table
 from dynid.plotting.traces import chosen_joints
 from dynid.progress import Progress
 from dynid.recording.log_format import LogFormat
 from dynid.recording.recording import Recording
+from dynid.results import SavedResult, about
 from dynid.robot.model import Robot
+from dynid.robot.serialize import ROBOT
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
@@ -31,25 +33,25 @@ __all__ = ["FrictionSelection", "select_friction"]
 
 
 @dataclass(frozen=True, eq=False)
-class FrictionSelection:
-    """Friction of several joints of a robot, one fit per joint.
+class FrictionSelection(SavedResult):
+    """Friction of several joints of a robot, one fit per joint."""
 
-    Attributes
-    ----------
-    robot : Robot
-        The robot that the friction was fitted with; its own friction terms of these joints are not used.
-    fits : tuple of FrictionFit
-        One per joint.
-    signals : Signals
-        Signal processing of the fits.
-    log_format : LogFormat or None
-        How the recording was read, if known.
-    """
+    kind = "friction"
 
-    robot: Robot
-    fits: tuple[FrictionFit, ...]
-    signals: Signals
-    log_format: LogFormat | None = None
+    robot: Robot = field(
+        metadata=about(
+            "The robot that the friction was fitted with; its own friction terms of these joints are not used.",
+            codec=ROBOT,
+        )
+    )
+    fits: tuple[FrictionFit, ...] = field(metadata=about("One per joint.", least=1))
+    signals: Signals = field(metadata=about("Signal processing of the fits."))
+    log_format: LogFormat | None = field(default=None, metadata=about("How the recording was read, if known."))
+
+    def fault(self) -> str:
+        """What is wrong with the fields together: joints that the robot does not have."""
+        missing = [fit.joint for fit in self.fits if fit.joint not in self.robot.coordinates]
+        return f"robot '{self.robot.name}' has no joint '{', '.join(missing)}'" if missing else ""
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -123,46 +125,11 @@ class FrictionSelection:
         DataError
             If the recording is of another robot or has no torques, or a model needs temperatures that are not given.
         """
-        from dynid.friction.validation import validate_friction
-
         chosen = [(fit, fit.best if model is None else fit[model]) for fit in self.fits]
-        return validate_friction(self.robot, chosen, recording, signals or self.signals, temperature)
-
-    def save(self, path: str | Path) -> None:
-        """Write the selection completely, with its robot, into a JSON file that `load` reads.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-        """
-        from dynid.friction.selection_file import write_selection
-
-        write_selection(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path, robot: Robot | None = None) -> FrictionSelection:
-        """Read a saved selection.
-
-        Parameters
-        ----------
-        path : str or Path
-            File that `save` wrote.
-        robot : Robot, optional
-            Needed only if the robot has custom drive terms, whose functions are taken from it.
-
-        Returns
-        -------
-        FrictionSelection
-
-        Raises
-        ------
-        DataError
-            If there is no such file, it is not a saved selection, or it was made for another robot.
-        """
-        from dynid.friction.selection_file import read_selection
-
-        return read_selection(path, robot)
+        found: Validation = attached(self, "validate")(
+            self.robot, chosen, recording, signals or self.signals, temperature
+        )
+        return found
 
     def to_frame(self) -> pl.DataFrame:
         """The tables of all joints, one below the other, see `FrictionFit.to_frame`.
@@ -204,9 +171,10 @@ class FrictionSelection:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.friction.drawing import draw_friction
-
-        return draw_friction([self.fits[k] for k in chosen_joints(joints, self.joints)], models, ax)
+        axes: NDArray[Any] = attached(self, "plot")(
+            [self.fits[k] for k in chosen_joints(joints, self.joints)], models, ax
+        )
+        return axes
 
     def summary(self) -> str:
         """The tables of every joint."""

@@ -13,7 +13,7 @@ from dynid.friction.pieces import Features
 from dynid.friction.result import FrictionFit, ModelFit
 from dynid.friction.rows import joint_index, own_rows, temperatures_of, without_friction
 from dynid.identification.loads import check_run
-from dynid.identification.validation import Validation, validation_of
+from dynid.identification.validation_errors import Validation, validation_of
 from dynid.parameters.base import base_parameters
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot

@@ -3,8 +3,8 @@ from .covariance import barrier_covariance as barrier_covariance
 from .covariance import base_covariance as base_covariance
 from .covariance import shortest_covariance as shortest_covariance
 from .domain import Domain as Domain
-from .domain import Prediction as Prediction
 from .estimate import Estimate as Estimate
+from .estimate import Prediction as Prediction
 from .estimators.closed_loop import ClieOptions as ClieOptions
 from .estimators.closed_loop import CloeOptions as CloeOptions
 from .estimators.closed_loop import DidimOptions as DidimOptions
@@ -55,5 +55,5 @@ from .static import StaticParameters as StaticParameters
 from .static import identify_in_steps as identify_in_steps
 from .static import pressure_wrench as pressure_wrench
 from .static import static_parameters as static_parameters
-from .validation import Validation as Validation
 from .validation import cross_validate as cross_validate
+from .validation_errors import Validation as Validation

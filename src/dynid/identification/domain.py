@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.identification.estimate import Estimate, Prediction
 from dynid.parameters.base_model import BaseModel
 from dynid.signals.domain import Domain
 
-if TYPE_CHECKING:
-    from dynid.identification.estimate import Estimate
-
-__all__ = ["Domain", "Prediction", "friction_scale", "friction_std", "predict"]
+__all__ = ["Domain", "friction_scale", "friction_std", "predict"]
 
 Array = NDArray[np.float64]
 
@@ -22,28 +17,6 @@ Array = NDArray[np.float64]
 _BOUNDED = 1.0 / np.sqrt(2.0)
 # Samples whose regressor is held at a time.
 _CHUNK = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """Predicted torques with their uncertainty.
-
-    Attributes
-    ----------
-    channels : tuple of str
-        Joints and wrench channels.
-    torque : ndarray, shape (N, channel)
-        Predicted torques in N m or N.
-    std : ndarray, shape (N, channel)
-        Standard deviation of a measured torque about the predicted one.
-    beyond : ndarray of bool, shape (N, joint)
-        Which joints are outside of the domain of validity.
-    """
-
-    channels: tuple[str, ...]
-    torque: Array
-    std: Array
-    beyond: NDArray[np.bool_]
 
 
 def predict(estimate: Estimate, domain: Domain, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Prediction:

@@ -6,139 +6,238 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.attached import attached
 from dynid.errors import InvalidValue, MissingData
 from dynid.feasibility.box import Wall
 from dynid.feasibility.prior import KnownMasses
-from dynid.identification.domain import Prediction, predict
 from dynid.identification.estimators.solution import Iteration, Outcome
 from dynid.identification.jackknife import NoiseSource
 from dynid.identification.judgement import Judgement
-from dynid.parameters.base import BaseParameters
+from dynid.parameters.base import BASE, BaseParameters, ParameterClass
+from dynid.recording.log_format import LogFormat
+from dynid.results import Column, Finite, SavedResult, Table, View, about
 from dynid.robot.model import Robot
 from dynid.signals.domain import Domain
 from dynid.signals.fingerprint import Fingerprint
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.axes import Axes
 
     from dynid.feasibility.constraints import Constraints
     from dynid.feasibility.queries import FeasibilityTest
-    from dynid.identification.known import ParameterClass
-    from dynid.identification.validation import Validation
+    from dynid.identification.validation_errors import Validation
     from dynid.parameters.base_model import BaseModel
     from dynid.progress import ProgressCallback
     from dynid.recording.dataset import DataSet
-    from dynid.recording.log_format import LogFormat
     from dynid.recording.recording import Recording
 
-__all__ = ["Estimate"]
+__all__ = ["Estimate", "Prediction"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
-    """Identified base parameters with their covariance, the fit per channel, and how they were found.
+class Prediction:
+    """Predicted torques with their uncertainty.
 
     Attributes
     ----------
-    base : BaseParameters
-        The base parameters: which combinations of standard parameters were identified, from which channels.
-    method : str
-        The method of `identify`.
-    beta : ndarray, shape (b,)
-        Base parameters, in the units `base.units`.
-    covariance : ndarray, shape (b, b)
-        Their covariance.
-    noise : ndarray, shape (channel,)
-        Standard deviation of the torque noise per channel, in N m (N for prismatic joints and forces).
-    rows : tuple of int
-        Number of fitted rows per channel.
-    rms : ndarray, shape (channel,)
-        Root mean square of the residual per channel, in N m or N.
-    relative_error : ndarray, shape (channel,)
-        Norm of the residual relative to the norm of the torque, per channel.
-    condition_number : float
-        Condition number of the base regressor with each channel divided by its noise and each column scaled to unit
-        norm. Up to about a hundred the motion excites all parameters well; beyond a thousand, noise decides some.
-    status : str
-        How the method ended, in words.
-    seconds : float
-        Computing time in s.
-    outcome : Outcome
-        How the method ended: converged, not converged, stalled or aborted.
-    signals : Signals
-        How the runs were filtered and differentiated.
-    cutoffs : tuple of float or None
-        Cut-off frequency of the low-pass per run in Hz, None without one.
-    notes : tuple of str
-        Remarks of the method.
-    standard : ndarray, shape (p,), or None
-        Standard parameters, if the method estimates them.
-    standard_covariance : ndarray, shape (p, p), or None
-        Their covariance, if the method estimates it.
-    history : tuple of Iteration
-        The iterations of a method that simulates or filters.
-    log_format : LogFormat or None
-        How the recording was read, if known.
-    noise_model : {"autocorrelated", "white", "repetitions"}
-        What the standard deviations assume of the residuals, see `identify`.
-    freedom : float
-        Degrees of freedom of the standard deviations: blocks of time less one, or rows less parameters for white noise.
-    independent_rows : tuple of float
-        Effective number of independent rows per channel; () for white noise.
-    walls : tuple of Wall
-        Sides of the plausible box at which the estimate ends: the value that the data alone would give, and the limit.
-    fingerprint : Fingerprint or None
-        Summary of the fitted motion, from which a validation decides whether its motion is unseen.
-    known_masses : KnownMasses
-        Masses of bodies that were given, in kg.
-    box : bool or None
-        Whether the bodies were kept inside the plausible box; None for methods that have none.
-    judgement : Judgement or None
-        The verdict of an assessment, which is written into every file made from the estimate; None if it was not
-        assessed.
-    domain : Domain or None
-        Motion and load for which the estimate is valid; None if it was not identified from recorded motion.
+    channels : tuple of str
+        Joints and wrench channels.
+    torque : ndarray, shape (N, channel)
+        Predicted torques in N m or N.
+    std : ndarray, shape (N, channel)
+        Standard deviation of a measured torque about the predicted one.
+    beyond : ndarray of bool, shape (N, joint)
+        Which joints are outside of the domain of validity.
     """
 
-    base: BaseParameters
-    method: str
-    beta: Array
-    covariance: Array
-    noise: Array
-    rows: tuple[int, ...]
-    rms: Array
-    relative_error: Array
-    condition_number: float
-    status: str
-    seconds: float
-    outcome: Outcome = Outcome.CONVERGED
-    signals: Signals = field(default_factory=Signals)
-    cutoffs: tuple[float | None, ...] = ()
-    notes: tuple[str, ...] = ()
-    standard: Array | None = None
-    standard_covariance: Array | None = None
-    history: tuple[Iteration, ...] = ()
-    log_format: LogFormat | None = None
-    noise_model: NoiseSource = "white"
-    freedom: float = math.inf
-    independent_rows: tuple[float, ...] = ()
-    walls: tuple[Wall, ...] = ()
-    fingerprint: Fingerprint | None = None
-    known_masses: KnownMasses = field(default_factory=KnownMasses)
-    box: bool | None = None
-    judgement: Judgement | None = None
-    domain: Domain | None = None
+    channels: tuple[str, ...]
+    torque: Array
+    std: Array
+    beyond: NDArray[np.bool_]
+
+
+def _percent(relative: float) -> str:
+    return f"{relative:.2f}" if relative < 1000 else f"{relative:.0e}"
+
+
+def _title(estimate: Estimate) -> str:
+    return f"{estimate.robot.name}: {estimate.beta.size} base parameters by {estimate.method}"
+
+
+def _table(estimate: Estimate) -> list[dict[str, Any]]:
+    """The base parameters for readers of a file."""
+    base = estimate.base
+    columns = (base.names, base.expressions, base.units, estimate.beta.tolist(), estimate.std.tolist())
+    names = ("name", "expression", "unit", "value", "std")
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(SavedResult):
+    """Identified base parameters with their covariance, the fit per channel, and how they were found."""
+
+    kind = "estimate"
+    sizes = MappingProxyType(
+        {
+            "b": ("base.kept", "base parameters"),
+            "p": ("robot.layout", "standard parameters"),
+            "channel": ("base.channels", "channels"),
+        }
+    )
+    views = MappingProxyType(
+        {
+            "channels": View("base.channels", exact=True),
+            "base_parameters": View(_table, exact=True),
+            "standard_parameters": View(
+                lambda e: dict(zip(e.robot.parameter_names, e.parameters, strict=True)), dict[str, Finite]
+            ),
+            "parameter_classes": View(
+                lambda e: {name: kind.value for name, kind in e.parameter_classes.items()}, dict[str, ParameterClass]
+            ),
+        }
+    )
+    tables = (
+        Table(
+            _title,
+            "b",
+            (
+                Column("base.names", "parameter"),
+                Column("base.expressions", "combination", "combination"),
+                Column("base.units", "unit", "unit"),
+                Column(lambda e: e.base.values(), "prior", "a priori", ".5g"),
+                Column("beta", "estimate", "estimate", ".5g"),
+                Column("std", "std", "sigma", ".2g"),
+                Column("relative_std", "", "sigma %", _percent),
+                Column(lambda e: e.confidence_intervals()[:, 0], "low"),
+                Column(lambda e: e.confidence_intervals()[:, 1], "high"),
+            ),
+            lambda e: e.status,
+        ),
+        Table(
+            "fit",
+            "channel",
+            (
+                Column("base.channels", "channel", "channel"),
+                Column("rows", "rows", "rows", "d"),
+                Column("rms", "rms", "RMS", ".4g"),
+                Column("base.channel_units", "unit", "unit"),
+                Column(lambda e: 100 * e.relative_error, "relative %", "relative %", ".2f"),
+            ),
+            lambda e: f"condition number {e.condition_number:.4g}",
+        ),
+    )
+
+    base: BaseParameters = field(
+        metadata=about(
+            "The base parameters: which combinations of standard parameters were identified, from which channels.",
+            codec=BASE,
+        )
+    )
+    method: str = field(metadata=about("The method of `identify`."))
+    beta: Array = field(metadata=about("Base parameters, in the units `base.units`.", size=("b",), finite=True))
+    covariance: Array = field(metadata=about("Their covariance.", size=("b", "b")))
+    noise: Array = field(
+        metadata=about("Standard deviation of the torque noise per channel.", unit="N m or N", size=("channel",))
+    )
+    rows: tuple[int, ...] = field(metadata=about("Number of fitted rows per channel.", size=("channel",)))
+    rms: Array = field(
+        metadata=about("Root mean square of the residual per channel.", unit="N m or N", size=("channel",))
+    )
+    relative_error: Array = field(
+        metadata=about("Norm of the residual relative to the norm of the torque, per channel.", size=("channel",))
+    )
+    condition_number: float = field(
+        metadata=about(
+            "Condition number of the base regressor with each channel divided by its noise and each column scaled to "
+            "unit norm. Up to about a hundred the motion excites all parameters well; beyond a thousand, noise decides "
+            "some."
+        )
+    )
+    status: str = field(metadata=about("How the method ended, in words."))
+    seconds: float = field(metadata=about("Computing time.", unit="s"))
+    outcome: Outcome = field(
+        default=Outcome.CONVERGED,
+        metadata=about("How the method ended: converged, not converged, stalled or aborted."),
+    )
+    signals: Signals = field(default_factory=Signals, metadata=about("How the runs were filtered and differentiated."))
+    cutoffs: tuple[float | None, ...] = field(
+        default=(), metadata=about("Cut-off frequency in Hz of the low-pass per run, None without one.")
+    )
+    notes: tuple[str, ...] = field(default=(), metadata=about("Remarks of the method."))
+    standard: Array | None = field(
+        default=None,
+        metadata=about(
+            'Standard parameters, if the method estimates them ("feasible", "pc-iv", "pc-didim").',
+            size=("p",),
+            finite=True,
+        ),
+    )
+    standard_covariance: Array | None = field(
+        default=None, metadata=about("Their covariance, if the method estimates it.", size=("p", "p"))
+    )
+    history: tuple[Iteration, ...] = field(
+        default=(), metadata=about("The iterations of a method that simulates or filters.")
+    )
+    log_format: LogFormat | None = field(default=None, metadata=about("How the recording was read, if known."))
+    noise_model: NoiseSource = field(
+        default="white",
+        metadata=about(
+            'What the standard deviations assume of the residuals, see `identify`: "autocorrelated", "white" or '
+            '"repetitions".'
+        ),
+    )
+    freedom: float = field(
+        default=math.inf,
+        metadata=about(
+            "Degrees of freedom of the standard deviations: blocks of time less one, or rows less parameters for white "
+            "noise."
+        ),
+    )
+    independent_rows: tuple[float, ...] = field(
+        default=(),
+        metadata=about("Effective number of independent rows per channel; () for white noise.", size=("channel",)),
+    )
+    walls: tuple[Wall, ...] = field(
+        default=(),
+        metadata=about(
+            "Sides of the plausible box against which the data push: what they want, and where the box ends."
+        ),
+    )
+    fingerprint: Fingerprint | None = field(
+        default=None,
+        metadata=about("The fitted motion in short, by which a validation tells whether its motion is unseen."),
+    )
+    known_masses: KnownMasses = field(default_factory=KnownMasses, metadata=about("Masses of bodies that were given."))
+    box: bool | None = field(
+        default=None,
+        metadata=about("Whether the bodies were kept inside the plausible box; None for methods that have none."),
+    )
+    judgement: Judgement | None = field(
+        default=None,
+        metadata=about(
+            "The verdict of an assessment, which every file made of the estimate holds; None where it was not assessed."
+        ),
+    )
+    domain: Domain | None = field(
+        default=None,
+        metadata=about("For which motion and load the estimate holds; None where it has no recorded motion."),
+    )
+
+    def fault(self) -> str:
+        """What is wrong with the fields together: iterations with other base parameters."""
+        if any(step.beta.size != self.beta.size for step in self.history):
+            return f"an iteration of the history does not have {self.beta.size} base parameters"
+        return ""
 
     @property
     def converged(self) -> bool:
@@ -209,9 +308,8 @@ class Estimate:
         As `base.classes`, but a parameter that other motion would show and this recording does not is unidentifiable
         too: its value is the a-priori one.
         """
-        from dynid.identification.known import parameter_classes
-
-        return parameter_classes(self)
+        found: dict[str, ParameterClass] = attached(self, "parameter_classes")(self)
+        return found
 
     @cached_property
     def identified_robot(self) -> Robot:
@@ -272,9 +370,8 @@ class Estimate:
         >>> all(dynid.feasibility.is_feasible(estimate.robot, row) for row in draws)
         True
         """
-        from dynid.identification.covariance import draw_parameters
-
-        return draw_parameters(self, count, seed, feasible)
+        found: Array = attached(self, "draws")(self, count, seed, feasible)
+        return found
 
     def base_model(self) -> BaseModel:
         """Inverse and forward dynamics from the base parameters alone, with their uncertainty."""
@@ -320,7 +417,8 @@ class Estimate:
         """
         if self.domain is None:
             raise MissingData("the estimate has no domain of validity: identify it from a recording of motion")
-        return predict(self, self.domain, q, v, a)
+        found: Prediction = attached(self, "predict")(self, self.domain, q, v, a)
+        return found
 
     def feasibility(self, constraints: Constraints = "full") -> FeasibilityTest:
         """Whether some physically consistent robot has these base parameters.
@@ -363,39 +461,14 @@ class Estimate:
         -------
         Validation
         """
-        from dynid.identification.validation import validate
-
-        return validate(self, recording, signals=signals, client=client, skip_bad=skip_bad, progress=progress)
+        found: Validation = attached(self, "validate")(
+            self, recording, signals=signals, client=client, skip_bad=skip_bad, progress=progress
+        )
+        return found
 
     def summary(self) -> str:
         """Tables of the base parameters and of the fit, as wide as the terminal."""
-        from dynid.identification.summary import estimate_text
-
-        return estimate_text(self)
-
-    def to_frame(self) -> pl.DataFrame:
-        """The base parameters as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per base parameter: parameter, combination, unit, prior, estimate, std, low and high (the 95 %
-            interval).
-        """
-        import polars as pl
-
-        base, bounds = self.base, self.confidence_intervals()
-        columns = {
-            "parameter": base.names,
-            "combination": base.expressions,
-            "unit": base.units,
-            "prior": base.values(),
-            "estimate": self.beta,
-            "std": self.std,
-            "low": bounds[:, 0],
-            "high": bounds[:, 1],
-        }
-        return pl.DataFrame(columns)
+        return str(attached(self, "summary")(self))
 
     def plot(
         self,
@@ -430,67 +503,8 @@ class Estimate:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.identification.summary import draw_estimate
-
-        return draw_estimate(self, parameters, level, largest, ax)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The complete estimate as plain data, with its robot: what `save` writes."""
-        from dynid.identification.estimate_file import estimate_to_dict
-
-        return estimate_to_dict(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the complete estimate, with its robot, signals and log format, into one readable JSON file.
-
-        The Python functions of custom drive terms cannot be stored; `load` then needs the robot.
-        """
-        from dynid.identification.estimate_file import write_estimate
-
-        write_estimate(self, path)
-
-    @staticmethod
-    def load(path: str | Path, robot: Robot | None = None) -> Estimate:
-        """Read a saved estimate.
-
-        Parameters
-        ----------
-        path : str or Path
-            A file that `save` wrote.
-        robot : Robot, optional
-            The robot of the estimate. Needed only if it has custom drive terms, whose Python functions a file cannot
-            store. If given, it must have the same joints and drive terms as the stored one; its parameter values and
-            the smoothness of its friction do not matter, the stored ones are used.
-
-        Returns
-        -------
-        Estimate
-            Equal to the saved one in every field.
-
-        Raises
-        ------
-        DataError
-            If the file does not exist, is not an estimate of this format, belongs to another robot than the one given,
-            or needs a robot that is not given.
-
-        Examples
-        --------
-        >>> import dynid, tempfile, pathlib
-        >>> from dynid.cli.demo import synthetic_recording
-        >>> robot = dynid.load_robot("twolink")
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "estimate.json"
-        >>> dynid.identify(robot, synthetic_recording(robot, 0, duration=5.0)).save(path)
-        >>> dynid.Estimate.load(path).robot.name
-        'twolink'
-        """
-        from dynid.identification.estimate_file import read_estimate
-
-        return read_estimate(path, robot)
+        axes: NDArray[Any] = attached(self, "plot")(self, parameters, level, largest, ax)
+        return axes
 
     def __repr__(self) -> str:
         return f"Estimate('{self.robot.name}', {self.method}, {self.beta.size} base parameters, {self.status})"
-
-    def _repr_html_(self) -> str:
-        from dynid.identification.summary import estimate_html
-
-        return estimate_html(self)

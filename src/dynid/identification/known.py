@@ -14,8 +14,6 @@ by a search over all subsets.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -25,17 +23,15 @@ from dynid.errors import InvalidValue, Mismatch, UnknownName
 from dynid.feasibility.metrics import quadratic_rows
 from dynid.feasibility.prior import consistent_prior, wide_bodies
 from dynid.identification.essential_search import SUBSETS, best_by_f_test, best_within_ratio
+from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.registry import is_posterior
 from dynid.identification.estimators.solution import condition_number
 from dynid.identification.observation import Observation
 from dynid.identification.posterior import BODY_SCALE
-
-if TYPE_CHECKING:
-    from dynid.identification.estimate import Estimate
+from dynid.parameters.base import ParameterClass
 
 __all__ = [
     "Essential",
-    "ParameterClass",
     "essential_parameters",
     "parameter_classes",
     "prior_covariance",
@@ -47,14 +43,6 @@ Array = NDArray[np.float64]
 
 # Share of the a-priori variance that is left; at a half, data and prior say equally much.
 _PRIOR_DECIDES = 0.5
-
-
-class ParameterClass(StrEnum):
-    """Whether a standard parameter is identifiable, in the words of `BaseParameters.classes`."""
-
-    IDENTIFIABLE = "identifiable"
-    COMBINED = "combined"
-    UNIDENTIFIABLE = "unidentifiable"
 
 
 def parameter_classes(estimate: Estimate) -> dict[str, ParameterClass]:

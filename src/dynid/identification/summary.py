@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import InvalidValue, MissingData, UnknownName
+from dynid.identification.estimate import Estimate
 from dynid.identification.estimators.registry import is_posterior
-from dynid.markup import html_table
+from dynid.identification.validation_errors import REPEATED, Validation
 from dynid.patterns import matching_names
 from dynid.plotting.points import Interval, draw_intervals
 from dynid.plotting.traces import Pair, chosen_joints, draw_pairs
+from dynid.results import text_tables
 from dynid.terminal import rendered, table_of
-
-if TYPE_CHECKING:
-    from dynid.identification.estimate import Estimate
-    from dynid.identification.validation import Validation
 
 __all__ = [
     "NO_BOX",
     "body_lines",
     "draw_estimate",
     "draw_validation",
-    "estimate_html",
     "estimate_text",
     "truth_text",
     "validation_text",
@@ -38,21 +35,13 @@ NO_BOX = "the plausible box of the bodies is switched off"
 
 def estimate_text(estimate: Estimate) -> str:
     """Base parameters with standard deviations, then the fit per channel."""
-    title = f"{estimate.robot.name}: {len(estimate.beta)} base parameters by {estimate.method}"
-    table = table_of(title, *_PARAMETER_COLUMNS, text=("combination", "unit"))
-    for row in _parameter_rows(estimate):
-        table.add_row(*row)
-    fit = table_of("fit", *_FIT_COLUMNS, text=("channel", "unit"))
-    for row in _fit_rows(estimate):
-        fit.add_row(*row)
-    tables = [table, fit]
     used = sorted({c for c in estimate.cutoffs if c is not None})
     filters = f"cut-off {', '.join(f'{c:.3g}' for c in used)} Hz" if used else "no low-pass"
     closing = f"{estimate.status}; {_condition(estimate)}; {filters}; {estimate.seconds:.2f} s"
     weighed = estimate.known_masses.words()
     bodies = (*([f"the robot {weighed}"] if weighed else []), *body_lines(estimate))
     notes = (*_smooth_friction(estimate), *bodies, *estimate.notes)
-    return rendered(*tables, closing, _noise(estimate), *notes, _feasible(estimate))
+    return rendered(*text_tables(estimate), closing, _noise(estimate), *notes, _feasible(estimate))
 
 
 def body_lines(estimate: Estimate) -> list[str]:
@@ -71,39 +60,6 @@ def _noise(estimate: Estimate) -> str:
     rows, worth = sum(estimate.rows), sum(estimate.independent_rows)
     source = "of the posterior" if is_posterior(estimate.method) else f"from {estimate.freedom + 1:.0f} blocks of time"
     return f"standard deviations {source}; {rows} rows are worth {worth:.0f} independent ones"
-
-
-def estimate_html(estimate: Estimate) -> str:
-    """The same tables for a notebook."""
-    title = f"{estimate.robot.name}: {estimate.beta.size} base parameters by {estimate.method} ({estimate.status})"
-    parameters = html_table(title, _PARAMETER_COLUMNS, _parameter_rows(estimate))
-    return parameters + html_table("fit", _FIT_COLUMNS, _fit_rows(estimate), _condition(estimate))
-
-
-_PARAMETER_COLUMNS = ("combination", "unit", "a priori", "estimate", "sigma", "sigma %")
-_FIT_COLUMNS = ("channel", "rows", "RMS", "unit", "relative %")
-
-
-def _parameter_rows(estimate: Estimate) -> list[tuple[str, ...]]:
-    base = estimate.base
-    columns = (base.expressions, base.units, base.values(), estimate.beta, estimate.std, estimate.relative_std)
-    return [
-        (expression, unit, f"{prior:.5g}", f"{value:.5g}", f"{std:.2g}", _percent(relative))
-        for expression, unit, prior, value, std, relative in zip(*columns, strict=True)
-    ]
-
-
-def _fit_rows(estimate: Estimate) -> list[tuple[str, ...]]:
-    base = estimate.base
-    columns = (base.channels, estimate.rows, estimate.rms, base.channel_units, estimate.relative_error)
-    return [
-        (channel, str(count), f"{rms:.4g}", unit, f"{100 * relative:.2f}")
-        for channel, count, rms, unit, relative in zip(*columns, strict=True)
-    ]
-
-
-def _percent(relative: float) -> str:
-    return f"{relative:.2f}" if relative < 1000 else f"{relative:.0e}"
 
 
 def _condition(estimate: Estimate) -> str:
@@ -151,8 +107,6 @@ def truth_text(estimate: Estimate, truth: Array) -> str:
 
 def validation_text(validation: Validation) -> str:
     """Prediction errors per channel."""
-    from dynid.identification.validation import REPEATED
-
     names = ("channel", "rows", "RMSE", "largest", "unit", "relative %", "NRMSE %", "R2")
     table = table_of("prediction of measured torques", *names, text=("channel", "unit"))
     for i, channel in enumerate(validation.channels):

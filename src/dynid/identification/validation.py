@@ -7,7 +7,7 @@ cross-validation every partition is folded once and predicted once, whatever the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -26,7 +26,7 @@ from dynid.identification.observation import Observation, check_no_client, time_
 from dynid.identification.pipeline import estimate_from, identify
 from dynid.identification.row_stream import BLOCKS, motion_blocks
 from dynid.identification.stops import without_stops
-from dynid.markup import HtmlFrame
+from dynid.identification.validation_errors import Validation, validation_of
 from dynid.parameters.base import base_parameters
 from dynid.progress import ProgressCallback
 from dynid.recording.dataset import DataSet
@@ -40,164 +40,17 @@ from dynid.signals.repetition import Repetition, SeenMotion, repeated_share
 from dynid.signals.settings import Motion, Signals, prepare
 
 if TYPE_CHECKING:
-    import polars as pl
-    from matplotlib.axes import Axes
-
-    from dynid.identification.estimate import Estimate
     from dynid.parameters.base import BaseParameters
 
 __all__ = [
-    "REPEATED",
-    "Validation",
     "cross_validate",
     "cross_validate_dataset",
     "repeated_motion",
     "validate",
     "validate_dataset",
-    "validation_of",
 ]
 
 Array = NDArray[np.float64]
-
-# Motion counts as unseen if at most this share of it repeats the fitted motion.
-REPEATED = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Validation(HtmlFrame):
-    """Errors of predicted torques.
-
-    Attributes
-    ----------
-    channels : tuple of str
-        Joints and wrench channels.
-    units : tuple of str
-        Unit of each channel: N m or N.
-    rows : tuple of int
-        Number of compared rows per channel.
-    rmse, largest : ndarray, shape (channel,)
-        Root mean square and largest magnitude of the error, in `units`.
-    relative : ndarray, shape (channel,)
-        Norm of the error relative to the norm of the torque.
-    nrmse : ndarray, shape (channel,)
-        RMSE relative to the range of the measured torque.
-    r2 : ndarray, shape (channel,)
-        Share of the variance that is explained; NaN if the torque is constant.
-
-    All figures of a joint that stands still are NaN, because no row is left to compare.
-    measured, predicted, time : tuple of ndarray
-        Torques and times in s of the rows, per channel; of a data set, those at the beginning of partitions that are
-        evenly spaced over it.
-    repeated : float
-        Share of the motion that repeats the fitted motion, whatever the name, rate or format of the recording; NaN
-        where the fitted motion is not known.
-    partitions : int
-        Number of partitions of a data set; 0 for a recording.
-    left_out : tuple of LeftOut
-        Partitions of a data set that could not be used.
-    """
-
-    channels: tuple[str, ...]
-    units: tuple[str, ...]
-    rows: tuple[int, ...]
-    rmse: Array
-    relative: Array
-    nrmse: Array
-    largest: Array
-    r2: Array
-    measured: tuple[Array, ...]
-    predicted: tuple[Array, ...]
-    time: tuple[Array, ...]
-    repeated: float = math.nan
-    partitions: int = 0
-    left_out: tuple[LeftOut, ...] = ()
-
-    @property
-    def checked(self) -> NDArray[np.bool_]:
-        """Channels (channel,) with rows; joints of the others stand still."""
-        return np.array(self.rows) > 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures per channel as plain data, without the signals; None where a joint stands still."""
-        names = ("rmse", "relative", "nrmse", "largest", "r2")
-        figures = {
-            c: {n: float(getattr(self, n)[i]) if self.rows[i] else None for n in names}
-            for i, c in enumerate(self.channels)
-        }
-        return {c: {"rows": self.rows[i], "unit": self.units[i], **figures[c]} for i, c in enumerate(self.channels)}
-
-    def to_frame(self) -> pl.DataFrame:
-        """The figures per channel as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per channel: channel, unit, rows, rmse, largest, relative, nrmse and r2.
-        """
-        import polars as pl
-
-        figures = {name: getattr(self, name) for name in ("rmse", "largest", "relative", "nrmse", "r2")}
-        return pl.DataFrame({"channel": self.channels, "unit": self.units, "rows": self.rows, **figures})
-
-    def samples(self) -> pl.DataFrame:
-        """The compared samples as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per sample and channel: channel, unit, t, measured, predicted and residual.
-        """
-        import polars as pl
-
-        parts = [
-            pl.DataFrame({"t": t, "measured": m, "predicted": p, "residual": m - p}).select(
-                pl.lit(channel).alias("channel"), pl.lit(unit).alias("unit"), pl.all()
-            )
-            for channel, unit, t, m, p in zip(
-                self.channels, self.units, self.time, self.measured, self.predicted, strict=True
-            )
-        ]
-        return pl.concat(parts)
-
-    def plot(
-        self,
-        *,
-        joints: str | Sequence[str] | None = None,
-        ax: Axes | Sequence[Axes] | None = None,
-        band: float | None = None,
-    ) -> NDArray[Any]:
-        """Draw measured against predicted torques, with the residual on its own axis below.
-
-        Parameters
-        ----------
-        joints : str or sequence of str, optional
-            Names or patterns of the joints to draw; all by default.
-        ax : Axes or sequence of Axes, optional
-            Where to draw: as many axes as are returned, or one, whose place is divided. By default a new figure.
-        band : float, optional
-            Dashed lines beside the residual at this share of the range of the measured torque, such as 0.1.
-
-        Returns
-        -------
-        ndarray of Axes, shape (channel, 2)
-            The axes of the torques, and those of the residuals.
-
-        Raises
-        ------
-        DataError
-            If no joint matches, or the band is not positive.
-        DynidError
-            If matplotlib is not installed.
-        """
-        from dynid.identification.summary import draw_validation
-
-        return draw_validation(self, joints, ax, band)
-
-    def summary(self) -> str:
-        """A table of the errors per channel, as wide as the terminal."""
-        from dynid.identification.summary import validation_text
-
-        return validation_text(self)
 
 
 def validate(
@@ -240,41 +93,6 @@ def validate(
 def repeated_motion(estimate: Estimate, motions: Sequence[Motion]) -> float:
     """Share of the motion of filtered runs that repeats the one that was fitted; NaN where that is not known."""
     return math.nan if estimate.fingerprint is None else repeated_share(estimate.fingerprint, motions)
-
-
-def validation_of(
-    robot: Robot,
-    channels: tuple[str, ...],
-    measured: Sequence[Array],
-    predicted: Sequence[Array],
-    time: Sequence[Array],
-) -> Validation:
-    """The validation of measured and predicted torques (rows,) and their times in s, per channel of the robot.
-
-    Figures of a channel without rows are NaN: its joint stands still and is not checked.
-    """
-    errors = [m - p for m, p in zip(measured, predicted, strict=True)]
-    checked = np.array([len(e) > 0 for e in errors])
-
-    def figure(function: Callable[[Array], Any], signals: Sequence[Array]) -> Array:
-        return np.array([float(function(x)) if len(x) else np.nan for x in signals])
-
-    rmse = figure(lambda e: np.sqrt(np.mean(e**2)), errors)
-    sizes = figure(lambda m: np.linalg.norm(m), measured)
-    spans, variances = figure(np.ptp, measured), figure(np.var, measured)
-    return Validation(
-        channels=channels,
-        units=tuple(robot.channel_units[c] for c in channels),
-        rows=tuple(len(e) for e in errors),
-        rmse=rmse,
-        relative=figure(lambda e: np.linalg.norm(e), errors) / np.where(checked & ~(sizes > 0), np.inf, sizes),
-        nrmse=rmse / np.where(checked & ~(spans > 0), np.inf, spans),
-        largest=figure(lambda e: np.abs(e).max(), errors),
-        r2=1.0 - rmse**2 / np.where(variances > 0, variances, np.nan),
-        measured=tuple(measured),
-        predicted=tuple(predicted),
-        time=tuple(time),
-    )
 
 
 def cross_validate(

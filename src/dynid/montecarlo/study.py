@@ -30,6 +30,7 @@ from dynid.montecarlo.tables import MonteCarlo
 from dynid.progress import Progress, ProgressCallback
 from dynid.reading import read_json
 from dynid.robot.model import Robot
+from dynid.saved import envelope
 from dynid.simulation.engine import simulate
 
 __all__ = ["monte_carlo"]
@@ -37,7 +38,6 @@ __all__ = ["monte_carlo"]
 Array = NDArray[np.float64]
 Unit = tuple[str, str, int]
 
-_FORMAT = "dynid monte carlo 1"
 _HEADER = "study.json"
 
 
@@ -306,7 +306,7 @@ class _Store:
     def __init__(self, folder: Path, study: MonteCarloStudy) -> None:
         self.folder = folder
         header = folder / _HEADER
-        mine = {"format": _FORMAT, "digest": study.digest()}
+        mine = envelope("monte carlo") | {"digest": study.digest()}
         make_folder(folder)
         remove_left_over(folder)  # of a study that was killed
         if header.exists():

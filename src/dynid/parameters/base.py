@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
@@ -29,10 +30,12 @@ from dynid.errors import DynidError, InvalidShape, NotApplicable, UnknownName, k
 from dynid.markup import HtmlFrame
 from dynid.parameters.rank import column_scales, independent_columns, pivoted_columns, spectrum_gap, spectrum_ranks
 from dynid.patterns import matching_names
+from dynid.results import Codec, Finite, Number, Reading, Stored
 from dynid.robot.drives import TermKind
 from dynid.robot.inertia import INERTIAL_SYMBOLS, TEXTBOOK_SYMBOLS
 from dynid.robot.mechanism import WRENCH_CHANNELS
 from dynid.robot.model import Robot
+from dynid.robot.serialize import ROBOT
 from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -40,11 +43,19 @@ if TYPE_CHECKING:
 
     from dynid.parameters.observability import Sensed
 
-__all__ = ["BaseParameters", "base_parameters"]
+__all__ = ["BASE", "BaseParameters", "ParameterClass", "base_parameters"]
 
 Array = NDArray[np.float64]
 Method = Literal["left-to-right", "pivoted", "recursive"]
 METHODS = ("left-to-right", "pivoted", "recursive")
+
+
+class ParameterClass(StrEnum):
+    """Whether a standard parameter is identifiable, in the words of `BaseParameters.classes`."""
+
+    IDENTIFIABLE = "identifiable"
+    COMBINED = "combined"
+    UNIDENTIFIABLE = "unidentifiable"
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,3 +502,73 @@ def _expression(terms: Sequence[tuple[float, str]]) -> str:
         sign = "-" if weight < 0 else "+"
         out += f" {sign} {term}" if out else (f"-{term}" if weight < 0 else term)
     return out
+
+
+# -- in files ------------------------------------------------------------------------------------------
+
+
+def _stored(base: BaseParameters) -> dict[str, Any]:
+    """Base parameters as plain data, by the names of the standard parameters."""
+    names = base.robot.parameter_names
+    return {
+        "robot": ROBOT.write(base.robot),
+        "channels": list(base.channels),
+        "method": base.method,
+        "kept": [names[j] for j in base.kept],
+        "combinations": [{names[i]: float(row[i]) for i in np.flatnonzero(row)} for row in base.matrix],
+        "dependent": [names[j] for j in base.dependent],
+        "without_effect": [names[j] for j in base.without_effect],
+        "singular_values": base.singular_values.tolist(),
+        "gap": base.gap,
+    }
+
+
+class _StoredBase(Stored):
+    """Base parameters in a file."""
+
+    robot: dict[str, Any]
+    channels: list[str]
+    method: str
+    kept: list[str]
+    combinations: list[dict[str, Finite]]
+    dependent: list[str]
+    without_effect: list[str]
+    singular_values: list[Number]
+    gap: Number
+
+
+def _base(stored: _StoredBase, reading: Reading) -> BaseParameters:
+    """The stored base parameters; a ValueError where they are not a whole set."""
+    robot: Robot = ROBOT.read(stored.robot, reading)
+    place = {name: j for j, name in enumerate(robot.parameter_names)}
+    inside = {name for weights in stored.combinations for name in weights}
+    named = {*stored.kept, *stored.dependent, *stored.without_effect, *inside}
+    if unknown := sorted(named - set(place)):
+        raise ValueError(f"the robot has no parameter '{unknown[0]}'")
+    kept = tuple(place[name] for name in stored.kept)
+    dependent = tuple(place[name] for name in stored.dependent)
+    matrix = np.zeros((len(kept), len(place)))
+    for row, weights in zip(matrix, stored.combinations, strict=True):
+        for name, weight in weights.items():
+            row[place[name]] = weight
+    if sorted((*kept, *dependent)) != list(range(len(place))):
+        raise ValueError("representatives and dependent parameters are not the parameters of the robot, each once")
+    if not np.array_equal(matrix[:, list(kept)], np.eye(len(kept))):
+        raise ValueError("a base parameter contains the representative of another one, or not its own")
+    if unknown := sorted(set(stored.channels) - set(robot.channels)):
+        raise ValueError(f"the robot has no channel '{unknown[0]}'")
+    return BaseParameters(
+        robot=robot,
+        channels=tuple(stored.channels),
+        method=stored.method,
+        matrix=matrix,
+        kept=kept,
+        dependent=dependent,
+        singular_values=np.array(stored.singular_values, dtype=float),
+        gap=stored.gap,
+        without_effect=tuple(place[name] for name in stored.without_effect),
+    )
+
+
+# How the base parameters of a result are stored, with their robot.
+BASE = Codec(_StoredBase, _stored, _base, complete=True)

@@ -19,7 +19,7 @@ from dynid.errors import MissingData
 from dynid.files import write_text
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 from dynid.report.compared import comparison_sections, method_section

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.assessment.verdict.assessment import Assessment, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
 from dynid.report.masses import total_mass

@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.identification.known import ParameterClass
+from dynid.parameters.base import ParameterClass
 from dynid.report.charts import interval, number
 from dynid.report.content import Groups, Section, Table, Text, section
 from dynid.report.grouping import by_link, links_of_parameters

@@ -5,7 +5,7 @@ SVG, because `dynid demo --figure` must draw it in the default install.
 
 from __future__ import annotations
 
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.report.charts import Chart
 from dynid.report.sheet import sheet
 from dynid.report.thinning import thinned

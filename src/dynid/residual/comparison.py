@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identification.validation import Validation, validation_of
-from dynid.markup import HtmlFrame
-from dynid.residual.rows import TorqueRows
+from dynid.identification.validation_errors import Validation
+from dynid.results import Result, Table, about, framed
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from dynid.residual.residual import Residual
-
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(HtmlFrame):
-    """Torque errors of k joints with and without the learned torque.
+class Comparison(Result):
+    """Torque errors of k joints with and without the learned torque."""
 
-    Attributes
-    ----------
-    rigid : Validation
-        Errors of the rigid model alone.
-    compensated : Validation
-        Errors of rigid model and learned torque together.
-    coverage : array, shape (k,)
-        Share of samples within the 95 % intervals; NaN where nothing was learned.
-    share : array, shape (k,)
-        Mean share of the learned torque that was used, 0 to 1.
-    """
+    tables = (
+        Table(
+            "comparison",
+            "k",
+            framed(
+                joint="joints",
+                unit="rigid.units",
+                rows="rigid.rows",
+                rigid_rmse="rigid.rmse",
+                rmse="compensated.rmse",
+                ratio="ratio",
+                rigid_nmse=lambda c: c.nmse[0],
+                nmse=lambda c: c.nmse[1],
+                coverage="coverage",
+                share="share",
+            ),
+        ),
+    )
 
-    rigid: Validation
-    compensated: Validation
-    coverage: Array
-    share: Array
+    rigid: Validation = field(metadata=about("Errors of the rigid model alone."))
+    compensated: Validation = field(metadata=about("Errors of rigid model and learned torque together."))
+    coverage: Array = field(
+        metadata=about("Share of samples within the 95 % intervals; NaN where nothing was learned.", size=("k",))
+    )
+    share: Array = field(metadata=about("Mean share of the learned torque that was used, 0 to 1.", size=("k",)))
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -57,31 +60,6 @@ class Comparison(HtmlFrame):
     def nmse(self) -> Array:
         """Mean squared error over the variance of the measured torque, rigid and compensated (2, k)."""
         return np.array([1.0 - self.rigid.r2, 1.0 - self.compensated.r2])
-
-    def to_frame(self) -> pl.DataFrame:
-        """The errors as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per joint: joint, unit, rows, rigid_rmse, rmse, ratio, rigid_nmse, nmse, coverage and share.
-        """
-        import polars as pl
-
-        return pl.DataFrame(
-            {
-                "joint": self.joints,
-                "unit": self.rigid.units,
-                "rows": self.rigid.rows,
-                "rigid_rmse": self.rigid.rmse,
-                "rmse": self.compensated.rmse,
-                "ratio": self.ratio,
-                "rigid_nmse": self.nmse[0],
-                "nmse": self.nmse[1],
-                "coverage": self.coverage,
-                "share": self.share,
-            }
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Rows, errors, coverage and share by joint name; None where a value is not finite."""
@@ -112,24 +90,6 @@ class Comparison(HtmlFrame):
             shares = f"{self.nmse[0, k]:10.3g}  {self.nmse[1, k]:10.3g}  {covered}  {self.share[k]:5.2f}"
             lines.append(f"{joint:<{width}}  {self.rigid.rows[k]:6d}  {errors}  {self.ratio[k]:5.2f}  {shares}")
         return "\n".join(lines)
-
-
-def compare(residual: Residual, rows: TorqueRows) -> Comparison:
-    """Torque errors of a residual on rows of any recording."""
-    measured, rigid, both, covered, share = [], [], [], [], []
-    for one in rows.joints:
-        j = one.joint
-        found = residual.predict(*one.motion)
-        measured.append(one.torque)
-        rigid.append(one.rigid if residual.has_rigid else np.zeros(len(one)))
-        both.append(rigid[-1] + found.learned[:, j])
-        inside = np.abs(one.torque - both[-1]) <= 1.96 * found.std[:, j]
-        covered.append(float(np.mean(inside)) if residual.joints[j] is not None else np.nan)
-        share.append(float(found.share[:, j].mean()))
-    names = tuple(residual.robot.coordinates[one.joint] for one in rows.joints)
-    times = [one.clock for one in rows.joints]
-    before, after = (validation_of(residual.robot, names, measured, predicted, times) for predicted in (rigid, both))
-    return Comparison(before, after, np.array(covered), np.array(share))
 
 
 def _plain(value: float) -> float | None:

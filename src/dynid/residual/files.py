@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.errors import DamagedFile, Mismatch, MissingArgument, MissingFile, ModelError, WrongFormat
+from dynid.errors import DamagedFile, MissingFile, WrongFormat
 from dynid.files import writing
 from dynid.reading import parse_json, read_npz
 from dynid.residual.blend import Blend
@@ -20,8 +20,10 @@ from dynid.residual.posterior import Block, Posterior, Statistics
 from dynid.residual.residual import JointResidual, Residual
 from dynid.residual.rigid_prior import RigidPosterior
 from dynid.residual.selection import Score
+from dynid.results import Reading
 from dynid.robot.model import Robot
-from dynid.robot.serialize import robot_from_dict, robot_to_dict
+from dynid.robot.serialize import robot_to_dict, stored_robot
+from dynid.saved import envelope, opened
 from dynid.signals.settings import Signals
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["load_residual", "save_residual"]
 
-_FORMAT = "dynid residual 3"
 _FEATURES = tuple(field.name for field in fields(Features))
 _BLOCK = tuple(field.name for field in fields(Block))
 
@@ -66,8 +67,7 @@ def save_residual(residual: Residual, path: str | Path) -> None:
     if together is not None:
         arrays |= {"rigid_change": together.change, "rigid_covariance": together.covariance}
         arrays |= {f"{j}_rigid_projection": value for j, value in together.projection.items()}
-    header = {
-        "format": _FORMAT,
+    header = envelope("residual") | {
         "robot": robot_to_dict(residual.robot),
         "joints": joints,
         "blend": asdict(residual.blend),
@@ -85,9 +85,7 @@ def load_residual(path: str | Path, robot: Robot | None = None) -> Residual:
     """Load a residual; a robot that is given must have the parameters of the one that it was fitted for."""
     try:
         data = read_npz(path)
-        header = parse_json(str(data["header"]))
-        if header["format"] != _FORMAT:
-            raise KeyError("format")
+        header = opened(parse_json(str(data["header"])), "residual", f"'{path}'")
     except FileNotFoundError:
         raise MissingFile(f"there is no file '{path}'") from None
     except OSError as error:
@@ -95,15 +93,15 @@ def load_residual(path: str | Path, robot: Robot | None = None) -> Residual:
     except (ValueError, KeyError, TypeError):
         raise WrongFormat(f"'{path}' is not a saved residual") from None
     try:
-        return _residual(header, data, robot, path)
+        return _residual(header, data, Reading(f"'{path}'", robot, "Residual.load"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DamagedFile(f"'{path}' is a damaged residual: {type(error).__name__} {error}") from None
 
 
-def _residual(header: Any, data: Mapping[str, Any], robot: Robot | None, path: str | Path) -> Residual:
+def _residual(header: Any, data: Mapping[str, Any], reading: Reading) -> Residual:
     features = Features(*(data[f"features_{name}"] for name in _FEATURES))
     return Residual(
-        _robot(header["robot"], robot, path),
+        stored_robot(header["robot"], reading),
         features,
         tuple(_joint(j, entry, data, features) for j, entry in enumerate(header["joints"])),
         data["home"],
@@ -115,20 +113,6 @@ def _residual(header: Any, data: Mapping[str, Any], robot: Robot | None, path: s
         tuple(header["notes"]),
         {name: tuple(Score(**s) for s in scores) for name, scores in header["scores"].items()},
     )
-
-
-def _robot(data: Mapping[str, Any], given: Robot | None, path: str | Path) -> Robot:
-    """The stored robot, with the Python functions of custom drive terms of the given one."""
-    functions = {} if given is None else {t.name: t.function for t in given.drives if t.function is not None}
-    try:
-        stored = robot_from_dict(data, functions)
-    except ModelError as error:
-        if given is None:
-            raise MissingArgument(f"'{path}' cannot be loaded alone: {error}, Residual.load(path, robot)") from None
-        raise Mismatch(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'") from None
-    if given is not None and stored.parameter_names != given.parameter_names:
-        raise Mismatch(f"'{path}' was fitted for another robot or other drive terms than '{given.name}'")
-    return stored
 
 
 def _rigid(data: Mapping[str, Any]) -> RigidPosterior | None:

@@ -9,24 +9,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import first_use, for_kernel, run
-from dynid.errors import DamagedFile, InvalidShape, InvalidValue, MissingFile, WrongVersion
+from dynid.errors import DamagedFile, InvalidShape, MissingFile
 from dynid.files import writing
 from dynid.reading import read_npz
 from dynid.residual.layout import Flag
-from dynid.residual.residual import Prediction, Residual, fill_missing
-from dynid.residual.tables import Fields, fault, join, tabulate
+from dynid.residual.prediction import Prediction, fill_missing
+from dynid.residual.tables import Fields, fault, join
+from dynid.saved import envelope, opened
 
 __all__ = ["Predictor"]
 
 Array = NDArray[np.float64]
 
-_FORMAT = "dynid predictor 4"
+_HEAD = envelope("predictor")
 
 
 class Predictor:
     """Rigid and learned torques at control rate: `Residual.predict`, compiled and working in preallocated arrays.
 
-    Made with `Predictor.of(residual)` or `Predictor.load(path)`. Without variances the learned torque does not fade
+    Made with `residual.predictor()` or `Predictor.load(path)`. Without variances the learned torque does not fade
     with its uncertainty, and standard deviations are NaN. Use a predictor from one thread only: it stores its last
     position and its intermediate results.
 
@@ -67,33 +68,6 @@ class Predictor:
             self._arguments = (self._index, self._numbers, work, self._state, self._results, self._torque)
             self._kernel(*self._arguments)
         self.reset()
-
-    @staticmethod
-    def of(residual: Residual, *, variance: bool = True, rank: int = 100, notes: Sequence[str] = ()) -> Predictor:
-        """Compile a residual.
-
-        Parameters
-        ----------
-        residual : Residual
-        variance : bool
-            Whether variances are computed.
-        rank : int
-            Largest rank of the variance of a block. A lower rank is faster and never gives a smaller variance.
-        notes : sequence of str
-            Lines for the heads of its files, such as the label of the estimate.
-
-        Returns
-        -------
-        Predictor
-
-        Raises
-        ------
-        DataError
-            If the base is not fixed, or a drive term is a Python function.
-        """
-        if rank < 1:
-            raise InvalidValue(f"rank must be positive, got {rank}", "rank")
-        return Predictor(tabulate(residual, variance, rank), residual.robot.coordinates, notes)
 
     def reset(self) -> None:
         """Reset the last position to the home position and clear the last result."""
@@ -156,7 +130,8 @@ class Predictor:
         """Save the predictor to one .npz file."""
         words = {"coordinates": np.array(self.coordinates), "notes": np.array(self.notes, dtype=str)}
         with writing(path) as part, part.open("wb") as file:
-            np.savez(file, format=np.array(_FORMAT), **words, **self.fields)  # type: ignore[arg-type]
+            head = {key: np.array(value) for key, value in _HEAD.items()}
+            np.savez(file, **head, **words, **self.fields)  # type: ignore[arg-type]
 
     @staticmethod
     def load(path: str | Path) -> Predictor:
@@ -166,14 +141,17 @@ class Predictor:
         except OSError as error:
             raise MissingFile(f"cannot read '{path}': {error.strerror or error}") from None
         except ValueError:
-            raise DamagedFile(f"'{path}' is not a predictor, or damaged") from None
-        form = str(content.pop("format", ""))
+            raise DamagedFile(f"'{path}' is not a saved predictor, or damaged") from None
+        head = {
+            key: content[key].item()
+            for key in _HEAD
+            if isinstance(content.get(key), np.ndarray) and content[key].ndim == 0
+        }
+        content = opened(content | head, "predictor", f"'{path}'")
         coordinates, notes = (
             tuple(str(word) for word in np.atleast_1d(content.pop(name, np.array([]))))
             for name in ("coordinates", "notes")
         )
-        if form != _FORMAT:
-            raise WrongVersion(f"'{path}' is not a predictor of this version ('{_FORMAT}')")
         wrong = fault(content)
         if wrong is None and len(coordinates) != content["home"].size:
             wrong = "'coordinates' do not fit 'home'"

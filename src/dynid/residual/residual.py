@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid.attached import attached
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.errors import InvalidShape
 from dynid.markup import frame_html
 from dynid.parameters.base import base_parameters
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features
 from dynid.residual.posterior import Posterior
+from dynid.residual.prediction import Prediction, fill_missing
 from dynid.robot.model import Robot
 from dynid.signals.settings import Signals
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from dynid.residual.rows import TorqueRows
     from dynid.residual.selection import Score
 
-__all__ = ["JointResidual", "Prediction", "Residual"]
+__all__ = ["JointResidual", "Residual"]
 
 Array = NDArray[np.float64]
 
@@ -50,35 +51,6 @@ class JointResidual:
     trust: float
     bound: float
     variance_factor: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """Predicted torques along a motion.
-
-    Attributes
-    ----------
-    torque : array, shape (N, n)
-        `rigid` + `learned`, in N m (N for prismatic joints).
-    rigid : array, shape (N, n)
-        Torque of the rigid model.
-    learned : array, shape (N, n)
-        Learned torque, faded and bounded.
-    std : array, shape (N, n)
-        The standard deviation of a measured torque about `torque`; NaN where no variance is computed.
-    share : array, shape (N, n)
-        Share of the learned torque that was used, 0 to 1.
-    valid : array of bool, shape (N,)
-        False where q, v or a is not finite. The torque is then that of the rigid model alone, with missing velocities
-        and accelerations replaced by zero and missing positions by the last finite ones.
-    """
-
-    torque: Array
-    rigid: Array
-    learned: Array
-    std: Array
-    share: Array
-    valid: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +151,14 @@ class Residual:
         Returns
         -------
         Predictor
-        """
-        from dynid.residual.predictor import Predictor
 
-        return Predictor.of(self, variance=variance, rank=rank, notes=notes)
+        Raises
+        ------
+        DataError
+            If the base is not fixed, or a drive term is a Python function.
+        """
+        found: Predictor = attached(self, "predictor")(self, variance, rank, notes)
+        return found
 
     def evaluate(self, recording: Recording, *, signals: Signals | None = None) -> Comparison:
         """Torque errors on a recording with and without the learned torque.
@@ -198,9 +174,8 @@ class Residual:
         -------
         Comparison
         """
-        from dynid.residual.comparison import compare
-
-        return compare(self, self.rows(recording, signals=signals))
+        found: Comparison = attached(self, "evaluate")(self, self.rows(recording, signals=signals))
+        return found
 
     def rows(self, recording: Recording, *, signals: Signals | None = None) -> TorqueRows:
         """Rows of a recording, with the signal settings of the training data unless `signals` is given."""
@@ -222,15 +197,12 @@ class Residual:
         -------
         Residual
         """
-        from dynid.residual.streaming import updated
-
-        return updated(self, data, max_points)
+        found: Residual = attached(self, "updated")(self, data, max_points)
+        return found
 
     def save(self, path: str | Path) -> None:
         """Save the residual to one .npz file."""
-        from dynid.residual.files import save_residual
-
-        save_residual(self, path)
+        attached(self, "save")(self, path)
 
     @staticmethod
     def load(path: str | Path, robot: Robot | None = None) -> Residual:
@@ -254,9 +226,8 @@ class Residual:
             If the file is not a residual, belongs to a robot with other parameters, or has custom drive terms and no
             robot is given.
         """
-        from dynid.residual.files import load_residual
-
-        return load_residual(path, robot)
+        found: Residual = attached(Residual, "load")(path, robot)
+        return found
 
     def to_frame(self) -> pl.DataFrame:
         """Kernel, points, trust, noise and bound of every joint as a table.
@@ -315,9 +286,8 @@ class Residual:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.residual.drawing import draw_residual
-
-        return draw_residual(self, recording, joints, ax)
+        axes: NDArray[Any] = attached(self, "plot")(self, recording, joints, ax)
+        return axes
 
     def _repr_html_(self) -> str:
         return frame_html(repr(self), self.to_frame(), "; ".join(self.notes))
@@ -351,23 +321,6 @@ class Residual:
 
     def _learned(self) -> Iterator[tuple[int, JointResidual]]:
         return ((j, joint) for j, joint in enumerate(self.joints) if joint is not None)
-
-
-def fill_missing(n: int, home: Array, *given: ArrayLike) -> tuple[list[Array], NDArray[np.bool_]]:
-    """q, v, a (N, n) with missing values replaced, and which rows (N,) were complete."""
-    arrays = [np.atleast_2d(np.array(x, dtype=float)) for x in given]
-    shape = (len(arrays[0]), n)
-    if any(x.shape != shape for x in arrays):
-        raise InvalidShape(f"q, v and a must each be (N, {n}), got {', '.join(str(x.shape) for x in arrays)}")
-    finite = [np.isfinite(x) for x in arrays]
-    valid = np.all(finite, axis=(0, 2))
-    if not valid.all():
-        q = np.vstack([home, arrays[0]])
-        known = np.vstack([np.ones(n, bool), finite[0]])
-        last = np.maximum.accumulate(np.where(known, np.arange(len(q))[:, None], 0), axis=0)
-        arrays[0] = np.take_along_axis(q, last, axis=0)[1:]
-        arrays[1:] = [np.where(f, x, 0.0) for x, f in zip(arrays[1:], finite[1:], strict=True)]
-    return arrays, np.asarray(valid)
 
 
 def _chunks(samples: int) -> Iterator[slice]:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dynid.errors import DataError, ModelError
+from dynid.errors import DataError, Mismatch, MissingArgument, ModelError
+from dynid.results import Codec, Reading
 from dynid.robot.constraints import Constraint, JointEquality, Loop
 from dynid.robot.drives import DriveTerm, Transmission
 from dynid.robot.effects import EffectColumn
@@ -17,7 +18,7 @@ from dynid.robot.elements import Gas, LineForce, Step
 from dynid.robot.model import Robot
 from dynid.robot.parts import Frame, Joint, Limits, Link, Merge, Mimic
 
-__all__ = ["robot_from_dict", "robot_to_dict"]
+__all__ = ["ROBOT", "robot_from_dict", "robot_to_dict", "stored_robot"]
 
 _LINE_FORCE, _EFFECT = "line_force", "effect"
 # Types of fields that the classes themselves do not check, by their annotation.
@@ -208,3 +209,38 @@ def _loop(data: Mapping[str, Any]) -> Constraint:
 
 def _transmission(data: Mapping[str, Any]) -> Transmission:
     return _made(Transmission, {**data, "motors": tuple(_text(x, "motor") for x in data["motors"])})
+
+
+def stored_robot(data: Mapping[str, Any], reading: Reading) -> Robot:
+    """The stored robot, with the Python functions of custom drive terms of the one that the caller gave."""
+    given, where = reading.given, reading.where
+    functions = {} if given is None else {t.name: t.function for t in given.drives if t.function is not None}
+    try:
+        stored = robot_from_dict(data, functions)
+    except ModelError as error:
+        if given is None:
+            raise MissingArgument(
+                f"{where} cannot be loaded alone: {error}, {reading.loader}(path, robot=...)"
+            ) from None
+        raise Mismatch(f"{where} was made for another robot or other drive terms than '{given.name}'") from None
+    if given is not None and not _same_structure(stored, given):
+        raise Mismatch(f"{where} was made for another robot or other drive terms than '{given.name}'")
+    return stored
+
+
+def _same_structure(one: Robot, other: Robot) -> bool:
+    """Whether two robots have the same kinematics and the same parameters, whatever their values."""
+    if one.parameter_names != other.parameter_names or one.channels != other.channels:
+        return False
+    return len(one.joints) == len(other.joints) and all(
+        a.kind == b.kind
+        and a.parent == b.parent
+        and np.allclose(a.placement, b.placement, atol=1e-9)
+        and np.allclose(a.mount, b.mount, atol=1e-9)
+        and np.allclose(a.axis, b.axis, atol=1e-9)
+        for a, b in zip(one.joints, other.joints, strict=True)
+    )
+
+
+# How the robot of a result is stored.
+ROBOT = Codec(dict[str, Any], robot_to_dict, stored_robot, complete=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import model_validator
 
+from dynid.results import Result, about
 from dynid.robot.model import Robot
-from dynid.schema import Number, Stored, checked
 from dynid.signals.settings import Motion
 
 __all__ = ["Domain"]
@@ -26,41 +25,41 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Domain:
-    """Positions, velocities, accelerations and loads of the motion that an estimate was identified from.
+class Domain(Result):
+    """Positions, velocities, accelerations and loads of the motion that an estimate was identified from."""
 
-    Attributes
-    ----------
-    joints : tuple of str
-        Names of the joints.
-    units : tuple of str
-        Unit of each joint's position: rad, or m for a prismatic joint.
-    low, high : ndarray, shape (joint,)
-        Smallest and largest position, in `units`.
-    velocity, acceleration : ndarray, shape (joint,)
-        Magnitude that 99.5 % of the samples of a run do not exceed, in `units` per s and s2; that of the fastest run.
-    square, cube : ndarray, shape (joint,)
-        Mean of the square and of the cube of the magnitude of the velocity.
-    load : ndarray, shape (joint,)
-        Magnitude of the torque that 99.5 % of the samples of a run do not exceed, in N m or N; NaN without torques.
-    velocity_limit, effort : ndarray, shape (joint,)
-        Limits of the robot, infinite where it has none.
-    seconds : float
-        Duration of the motion in s.
-    """
+    sizes = MappingProxyType({"joint": ("joints", "joints")})
 
-    joints: tuple[str, ...]
-    units: tuple[str, ...]
-    low: Array
-    high: Array
-    velocity: Array
-    acceleration: Array
-    square: Array
-    cube: Array
-    load: Array
-    velocity_limit: Array
-    effort: Array
-    seconds: float
+    joints: tuple[str, ...] = field(metadata=about("Names of the joints."))
+    units: tuple[str, ...] = field(
+        metadata=about("Unit of each joint's position: rad, or m for a prismatic joint.", size=("joint",))
+    )
+    low: Array = field(metadata=about("Smallest position.", unit="`units`", size=("joint",)))
+    high: Array = field(metadata=about("Largest position.", unit="`units`", size=("joint",)))
+    velocity: Array = field(
+        metadata=about(
+            "Magnitude that 99.5 % of the samples of a run do not exceed; that of the fastest run.",
+            unit="`units` per s",
+            size=("joint",),
+        )
+    )
+    acceleration: Array = field(metadata=about("The same of the acceleration.", unit="`units` per s2", size=("joint",)))
+    square: Array = field(metadata=about("Mean of the square of the velocity.", size=("joint",)))
+    cube: Array = field(metadata=about("Mean of the cube of the magnitude of the velocity.", size=("joint",)))
+    load: Array = field(
+        metadata=about(
+            "Magnitude of the torque, in N m or N, that 99.5 % of the samples of a run do not exceed; NaN without "
+            "torques.",
+            size=("joint",),
+        )
+    )
+    velocity_limit: Array = field(
+        metadata=about("Limit of the velocity of the robot, infinite where it has none.", size=("joint",))
+    )
+    effort: Array = field(
+        metadata=about("Limit of the torque of the robot, infinite where it has none.", size=("joint",))
+    )
+    seconds: float = field(metadata=about("Duration of the motion.", unit="s"))
 
     @staticmethod
     def of_motions(robot: Robot, motions: Sequence[Motion]) -> Domain:
@@ -158,57 +157,6 @@ class Domain:
             part = f", {100 * share[j]:.0f} % of its limit" if np.isfinite(share[j]) else ""
             out.append(f"{reached[j]:.3g} {units[j]} ({self.joints[j]}{part})")
         return out
-
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes as plain data; numbers that are not finite stay as they are."""
-        values = {x.name: getattr(self, x.name) for x in fields(self)}
-        return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
-
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Domain:
-        """Rebuild a domain from what `to_dict` returned.
-
-        Parameters
-        ----------
-        data : mapping
-            The attributes of a domain.
-
-        Returns
-        -------
-        Domain
-
-        Raises
-        ------
-        DataError
-            If a field is missing, unknown or of another type or size.
-        """
-        stored = checked(_StoredDomain, data, "a domain of validity is damaged")
-        values = {n: np.array(x, dtype=float) for n, x in stored if n not in ("joints", "units", "seconds")}
-        return Domain(joints=tuple(stored.joints), units=tuple(stored.units), seconds=stored.seconds, **values)
-
-
-class _StoredDomain(Stored):
-    """A domain in a file."""
-
-    joints: list[str]
-    units: list[str]
-    low: list[Number]
-    high: list[Number]
-    velocity: list[Number]
-    acceleration: list[Number]
-    square: list[Number]
-    cube: list[Number]
-    load: list[Number]
-    velocity_limit: list[Number]
-    effort: list[Number]
-    seconds: Number
-
-    @model_validator(mode="after")
-    def _sizes_agree(self) -> _StoredDomain:
-        for name, value in self:
-            if isinstance(value, list) and len(value) != len(self.joints):
-                raise ValueError(f"{name} has {len(value)} entries for {len(self.joints)} joints")
-        return self
 
 
 def _of_motion(robot: Robot, motion: Motion) -> Domain:

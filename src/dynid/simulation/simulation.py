@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.attached import attached
 from dynid.markup import html_table
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
@@ -141,9 +142,8 @@ class Simulation:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.simulation.drawing import draw_simulation
-
-        return draw_simulation(self, joints, ax)
+        axes: NDArray[Any] = attached(self, "plot")(self, joints, ax)
+        return axes
 
     def to_dict(self) -> dict[str, Any]:
         """Outcome, and the tracking error (its largest magnitude and its RMS) and largest torque per joint."""

@@ -11,8 +11,8 @@ Sequentially Rejective Multiple Test Procedure (1979).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 import scipy
@@ -26,14 +26,11 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation, fold
 from dynid.identification.row_stream import motion_blocks
 from dynid.identification.stops import without_stops
-from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
+from dynid.results import Column, Result, Table, View, about, decimals, of_each
 from dynid.signals.noise_color import independent_share
 from dynid.signals.settings import Motion, prepare
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["Effect", "MissingEffects", "missing_effects"]
 
@@ -47,35 +44,27 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True)
-class Effect:
-    """A candidate effect, and how much of the residual it explains.
+class Effect(Result):
+    """A candidate effect, and how much of the residual it explains."""
 
-    Attributes
-    ----------
-    code : EffectCode
-        Stable code of the kind of effect.
-    joint : str
-        Joint on which it acts; "all joints" for a delay of the torques.
-    words : str
-        The effect in words.
-    coefficient, std : float
-        Coefficient (SI units) and its standard deviation; for effects that were found, from one fit with all of them.
-    share : float
-        Share of the joint's residual power that the effect explains.
-    statistic : float
-        Partial F statistic.
-    p_value : float
-        p-value, corrected by Holm for all candidates tested together.
-    """
-
-    code: EffectCode
-    joint: str
-    words: str
-    coefficient: float
-    std: float
-    share: float
-    statistic: float
-    p_value: float
+    code: EffectCode = field(metadata=about("Stable code of the kind of effect."))
+    joint: str = field(metadata=about('Joint on which it acts; "all joints" for a delay of the torques.'))
+    words: str = field(metadata=about("The effect in words."))
+    coefficient: float = field(
+        metadata=about(
+            "Coefficient (SI units) and its standard deviation; for effects that were found, from one fit with "
+            "all of them."
+        )
+    )
+    std: float = field(
+        metadata=about(
+            "Coefficient (SI units) and its standard deviation; for effects that were found, from one fit with "
+            "all of them."
+        )
+    )
+    share: float = field(metadata=about("Share of the joint's residual power that the effect explains."))
+    statistic: float = field(metadata=about("Partial F statistic."))
+    p_value: float = field(metadata=about("p-value, corrected by Holm for all candidates tested together."))
 
     def __str__(self) -> str:
         """Return the effect in one line."""
@@ -86,26 +75,52 @@ class Effect:
 
 
 @dataclass(frozen=True, eq=False)
-class MissingEffects(HtmlFrame):
-    """Effects that are missing from a model.
+class MissingEffects(Result):
+    """Effects that are missing from a model."""
 
-    Attributes
-    ----------
-    effects : tuple of Effect
-        Missing effects. Each was found beside those before it, so that one effect does not appear twice under the
-        names of similar ones.
-    candidates : tuple of Effect
-        All candidates, each tested alone, the largest statistic first.
-    level : float
-        Significance level.
-    least_share : float
-        Smallest share of the residual that a missing effect explains.
-    """
+    views = MappingProxyType({"verdict": View("verdict", exact=True), "advice": View("advice", exact=True)})
+    tables = (
+        Table(
+            "missing effects",
+            "effect",
+            (
+                Column(
+                    lambda m: [True] * len(m.effects) + [False] * len(m.candidates),
+                    "missing",
+                    "missing",
+                    decimals,
+                    bool,
+                ),
+                *of_each(
+                    "_all",
+                    code=str,
+                    joint=str,
+                    words=str,
+                    coefficient=float,
+                    std=float,
+                    share=float,
+                    statistic=float,
+                    p_value=float,
+                ),
+            ),
+        ),
+    )
 
-    effects: tuple[Effect, ...]
-    candidates: tuple[Effect, ...]
-    level: float
-    least_share: float
+    effects: tuple[Effect, ...] = field(
+        metadata=about(
+            "Missing effects. Each was found beside those before it, so that one effect does not appear twice "
+            "under the names of similar ones."
+        )
+    )
+    candidates: tuple[Effect, ...] = field(
+        metadata=about("All candidates, each tested alone, the largest statistic first.")
+    )
+    level: float = field(metadata=about("Significance level."))
+    least_share: float = field(metadata=about("Smallest share of the residual that a missing effect explains."))
+
+    @property
+    def _all(self) -> tuple[Effect, ...]:
+        return (*self.effects, *self.candidates)
 
     @property
     def verdict(self) -> str:
@@ -126,23 +141,6 @@ class MissingEffects(HtmlFrame):
             "add the first one to the robot (with_drives, with_effects, with_terms), identify again, repeat the search"
         )
 
-    def to_frame(self) -> pl.DataFrame:
-        """The effects as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per effect: missing (or only a candidate), code, joint, words, coefficient, std, share, statistic
-            and p_value.
-        """
-        import polars as pl
-
-        names = ("joint", "words", "coefficient", "std", "share", "statistic", "p_value")
-        both = [(True, e) for e in self.effects] + [(False, e) for e in self.candidates]
-        rows = [(missing, str(e.code), *(getattr(e, n) for n in names)) for missing, e in both]
-        words = {"missing": bool, "code": str, "joint": str, "words": str} | dict.fromkeys(names[2:], float)
-        return pl.DataFrame(rows, schema=words, orient="row")
-
     def summary(self) -> str:
         """Return the missing effects as text, in the order in which they were found."""
         lines = [
@@ -155,17 +153,6 @@ class MissingEffects(HtmlFrame):
             lines.append(f"  found, with p-values corrected (holm), significance level {self.level:g}:")
             lines += [f"    {i}. {e}, p-value {probability(e.p_value)}" for i, e in enumerate(self.effects, 1)]
         return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return effects and candidates as plain data for JSON."""
-        return {
-            "verdict": self.verdict,
-            "advice": self.advice,
-            "level": self.level,
-            "least_share": self.least_share,
-            "effects": [asdict(e) for e in self.effects],
-            "candidates": [asdict(e) for e in self.candidates],
-        }
 
 
 def missing_effects(

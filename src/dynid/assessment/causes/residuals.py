@@ -15,7 +15,7 @@ Test for Heteroscedasticity (1981).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from dynid.hypothesis import Correction, Hypothesis, HypothesisTest, TestCode, c
 from dynid.identification.estimators.least_squares import joint_noise
 from dynid.identification.observation import Observation
 from dynid.markup import HtmlFrame
+from dynid.results import Result, about
 from dynid.signals.noise_color import correlation_covariance, decimated_noise, independent_share
 from dynid.signals.spacing import checked_index, positions, usual_step
 
@@ -96,30 +97,28 @@ _EVEN = Hypothesis(
 
 
 @dataclass(frozen=True, eq=False)
-class Correlogram:
-    """Autocorrelation and partial autocorrelation of a residual at lags 1, 2, ...
+class Correlogram(Result):
+    """Autocorrelation and partial autocorrelation of a residual at lags 1, 2, ..."""
 
-    Attributes
-    ----------
-    autocorrelation, partial : ndarray, shape (lag,)
-        Autocorrelation and partial autocorrelation of the residual.
-    expected, expected_partial : ndarray, shape (lag,)
-        The same of white noise: zero, or that of decimated white noise.
-    pairs : ndarray of int, shape (lag,)
-        Number of pairs of rows at each lag.
-    limits : ndarray, shape (lag,)
-        Half width of the confidence band of white noise, 1.96 / sqrt(pairs) at a level of 5 %.
-    rows : int
-        Number of rows of the residual.
-    """
-
-    autocorrelation: Array
-    partial: Array
-    expected: Array
-    expected_partial: Array
-    pairs: Index
-    limits: Array
-    rows: int
+    autocorrelation: Array = field(
+        metadata=about("Autocorrelation and partial autocorrelation of the residual.", size=("lag",))
+    )
+    partial: Array = field(
+        metadata=about("Autocorrelation and partial autocorrelation of the residual.", size=("lag",))
+    )
+    expected: Array = field(
+        metadata=about("The same of white noise: zero, or that of decimated white noise.", size=("lag",))
+    )
+    expected_partial: Array = field(
+        metadata=about("The same of white noise: zero, or that of decimated white noise.", size=("lag",))
+    )
+    pairs: Index = field(metadata=about("Number of pairs of rows at each lag."))
+    limits: Array = field(
+        metadata=about(
+            "Half width of the confidence band of white noise, 1.96 / sqrt(pairs) at a level of 5 %.", size=("lag",)
+        )
+    )
+    rows: int = field(metadata=about("Number of rows of the residual."))
 
     @property
     def outside(self) -> tuple[int, ...]:
@@ -130,11 +129,6 @@ class Correlogram:
     def partial_outside(self) -> tuple[int, ...]:
         """Lags at which the partial autocorrelation leaves its confidence band."""
         return tuple(int(k) + 1 for k in np.flatnonzero(np.abs(self.partial - self.expected_partial) > self.limits))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as plain data for JSON."""
-        names = ("autocorrelation", "partial", "expected", "expected_partial", "pairs", "limits")
-        return {"rows": self.rows, **{name: getattr(self, name).tolist() for name in names}}
 
 
 @dataclass(frozen=True, eq=False)

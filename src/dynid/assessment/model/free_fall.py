@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from dynid.dynamics.functions import (
     potential_energy,
 )
 from dynid.errors import DataError, DynidError, InvalidShape, InvalidValue, UnknownName, named
+from dynid.results import Result, View, about
 from dynid.robot.drives import TermKind, drive_kinds
 from dynid.robot.model import Robot
 
@@ -36,32 +38,22 @@ _COULOMB = drive_kinds("coulomb")
 
 
 @dataclass(frozen=True, eq=False)
-class FreeFall:
-    """Energy of a passive fall on a uniform clock.
+class FreeFall(Result):
+    """Energy of a passive fall on a uniform clock."""
 
-    Attributes
-    ----------
-    seconds : float
-        Duration (s) that was to be simulated.
-    time : ndarray, shape (N,)
-        Time (s), up to the end or the failure of the integration.
-    kinetic, potential : ndarray, shape (N,)
-        Kinetic and potential energy (J).
-    tolerance : float
-        Energy (J) from which the total energy counts as risen, or the kinetic energy as negative.
-    died : float or None
-        Time (s) at which the integration failed; None if it reached the end.
-    cause : str
-        Cause of the failure.
-    """
+    views = MappingProxyType({"verdict": View("verdict"), "rise": View("rise")})
 
-    seconds: float
-    time: Array
-    kinetic: Array
-    potential: Array
-    tolerance: float
-    died: float | None = None
-    cause: str = ""
+    seconds: float = field(metadata=about("Duration (s) that was to be simulated."))
+    time: Array = field(metadata=about("Time (s), up to the end or the failure of the integration.", size=("N",)))
+    kinetic: Array = field(metadata=about("Kinetic and potential energy (J).", size=("N",)))
+    potential: Array = field(metadata=about("Kinetic and potential energy (J).", size=("N",)))
+    tolerance: float = field(
+        metadata=about("Energy (J) from which the total energy counts as risen, or the kinetic energy as negative.")
+    )
+    died: float | None = field(
+        default=None, metadata=about("Time (s) at which the integration failed; None if it reached the end.")
+    )
+    cause: str = field(default="", metadata=about("Cause of the failure."))
 
     @property
     def energy(self) -> Array:
@@ -89,20 +81,6 @@ class FreeFall:
         """Whether the fall is physical: it was integrated to the end, and the energy never rises."""
         lowest = float(self.kinetic.min())
         return self.died is None and lowest >= -self.tolerance and self.rise <= self.tolerance
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain data for JSON."""
-        return {
-            "verdict": self.verdict,
-            "seconds": self.seconds,
-            "died": self.died,
-            "cause": self.cause,
-            "time": self.time.tolist(),
-            "kinetic": self.kinetic.tolist(),
-            "potential": self.potential.tolist(),
-            "rise": self.rise,
-            "tolerance": self.tolerance,
-        }
 
 
 def free_fall(

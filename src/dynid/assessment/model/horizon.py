@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.attached import attached
 from dynid.markup import frame_html
 from dynid.simulation.replay import Ending
 from dynid.terminal import rendered, table_of
@@ -280,9 +281,8 @@ class SimulationError:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.assessment.drawing import draw_simulation_error
-
-        return draw_simulation_error(self, joints, ax)
+        axes: NDArray[Any] = attached(self, "plot")(self, joints, ax)
+        return axes
 
     def _repr_html_(self) -> str:
         return frame_html(f"simulation error ({self.loop} loop)", self.to_frame(), self.reason)

@@ -6,24 +6,25 @@ line on, although the parameters there are not yet physically consistent. Sampli
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.assessment.model.physical import positive_definite, random_poses
+from dynid.attached import attached
 from dynid.dynamics.functions import mass_matrix
 from dynid.errors import DataError, InvalidValue
 from dynid.feasibility.constraints import Constraints
 from dynid.feasibility.queries import is_feasible
 from dynid.parameters.base import BaseParameters
+from dynid.results import Result, Table, about, framed
 from dynid.robot.parts import checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
     from matplotlib.axes import Axes
 
 __all__ = ["LineScan", "scan_line"]
@@ -32,43 +33,32 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LineScan:
-    """Mass matrices and physical consistency of the points of a line.
+class LineScan(Result):
+    """Mass matrices and physical consistency of the points of a line."""
 
-    Attributes
-    ----------
-    place : ndarray, shape (k,)
-        Place on the line: 0 is its start, 1 its end.
-    ratio : ndarray, shape (k,)
-        Share of the poses whose mass matrix is positive definite.
-    smallest : ndarray, shape (k,)
-        Smallest eigenvalue of all mass matrices.
-    margin : ndarray, shape (k,)
-        Margin of the feasibility test, negative where the parameters are not physically consistent.
-    status : tuple of str
-        "feasible", "infeasible" or "undecided" for each point.
-    poses : int
-        Number of poses.
-    """
+    tables = (
+        Table(
+            "line scan",
+            "k",
+            framed(place="place", ratio="ratio", smallest="smallest", margin="margin", status="status"),
+        ),
+    )
 
-    place: Array
-    ratio: Array
-    smallest: Array
-    margin: Array
-    status: tuple[str, ...]
-    poses: int
+    place: Array = field(metadata=about("Place on the line: 0 is its start, 1 its end.", size=("k",)))
+    ratio: Array = field(metadata=about("Share of the poses whose mass matrix is positive definite.", size=("k",)))
+    smallest: Array = field(metadata=about("Smallest eigenvalue of all mass matrices.", size=("k",)))
+    margin: Array = field(
+        metadata=about(
+            "Margin of the feasibility test, negative where the parameters are not physically consistent.", size=("k",)
+        )
+    )
+    status: tuple[str, ...] = field(metadata=about('"feasible", "infeasible" or "undecided" for each point.'))
+    poses: int = field(metadata=about("Number of poses."))
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
         """Points (k,) that are infeasible although all sampled mass matrices are positive definite."""
         return (self.ratio == 1.0) & (np.array(self.status) == "infeasible")
-
-    def to_frame(self) -> pl.DataFrame:
-        """One row per point: place, ratio, smallest eigenvalue, margin, status."""
-        import polars as pl
-
-        columns = {"place": self.place, "ratio": self.ratio, "smallest": self.smallest, "margin": self.margin}
-        return pl.DataFrame({**columns, "status": list(self.status)})
 
     def plot(self, *, ax: Axes | Sequence[Axes] | None = None) -> NDArray[Any]:
         """Draw the share of positive definite mass matrices, and the margin of the feasibility test below it.
@@ -87,9 +77,8 @@ class LineScan:
         DynidError
             If matplotlib is not installed.
         """
-        from dynid.assessment.drawing import draw_line_scan
-
-        return draw_line_scan(self, ax)
+        axes: NDArray[Any] = attached(self, "plot")(self, ax)
+        return axes
 
 
 def scan_line(

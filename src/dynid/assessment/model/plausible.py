@@ -13,14 +13,15 @@ if it is far from the a-priori one although the data leave it open: the body imi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.batch import as_parameters
+from dynid.results import Result, about
 from dynid.robot.inertia import inertia_to_pseudo
 from dynid.robot.link_size import LinkSize, link_sizes
 from dynid.robot.model import Robot
@@ -81,49 +82,26 @@ _OPEN_ADVICE = "identify rotor inertias too, or check gains and units of the tor
 
 
 @dataclass(frozen=True)
-class BodyFinding:
-    """An implausible figure of a body.
+class BodyFinding(Result):
+    """An implausible figure of a body."""
 
-    Attributes
-    ----------
-    code : BodyCode
-        What is implausible.
-    link : str
-        Name of the link; "" for all links together.
-    figure : float
-        The figure, in `unit`.
-    limit : float
-        Figures beyond it are implausible.
-    unit : str
-        Unit of figure and limit.
-    std : float
-        Standard deviation of the figure; 0 for a model that is not estimated.
-    origin : {"model", "estimate", "open", "prior"}
-        Whose figure it is: that of a model, that of an estimate, a mass of an estimate that its data leave open, or
-        that of the a-priori model, which the data of an estimate did not change.
-    severity : {"error", "warning"}
-        "error" if no body of this link could have the figure, "warning" if no usual one has it.
-    what : str
-        The finding in words.
-    what_to_do : str
-        Recommended remedy.
-    """
-
-    code: BodyCode
-    link: str
-    figure: float
-    limit: float
-    unit: str
-    std: float
-    origin: Origin
-    severity: Severity
-    what: str
-    what_to_do: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as plain data; figures that are not finite are words."""
-        out = {**vars(self), "code": self.code.value}
-        return {k: str(v) if isinstance(v, float) and not np.isfinite(v) else v for k, v in out.items()}
+    code: BodyCode = field(metadata=about("What is implausible."))
+    link: str = field(metadata=about('Name of the link; "" for all links together.'))
+    figure: float = field(metadata=about("The figure, in `unit`."))
+    limit: float = field(metadata=about("Figures beyond it are implausible."))
+    unit: str = field(metadata=about("Unit of figure and limit."))
+    std: float = field(metadata=about("Standard deviation of the figure; 0 for a model that is not estimated."))
+    origin: Origin = field(
+        metadata=about(
+            "Whose figure it is: that of a model, that of an estimate, a mass of an estimate that its data "
+            "leave open, or that of the a-priori model, which the data of an estimate did not change."
+        )
+    )
+    severity: Severity = field(
+        metadata=about('"error" if no body of this link could have the figure, "warning" if no usual one has it.')
+    )
+    what: str = field(metadata=about("The finding in words."))
+    what_to_do: str = field(metadata=about("Recommended remedy."))
 
 
 @dataclass(frozen=True)

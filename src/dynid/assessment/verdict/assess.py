@@ -46,7 +46,7 @@ from dynid.assessment.verdict.plausibility_checks import check_bodies, check_uni
 from dynid.assessment.verdict.signal_checks import check_cutoff, check_standstill
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.recording.dataset import DataSet
 from dynid.recording.recording import Recording
 from dynid.threads import one_blas_thread

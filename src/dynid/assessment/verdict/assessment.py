@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import MappingProxyType
+from typing import Literal
 
-import numpy as np
-from pydantic import Field
-
-from dynid.errors import DamagedFile, DataError, MissingFile, UnknownName, WrongFormat, did_you_mean
-from dynid.files import write_text
+from dynid import results
+from dynid.errors import UnknownName, did_you_mean
 from dynid.identification.judgement import REASONS, Judgement
-from dynid.markup import HtmlFrame
-from dynid.reading import read_json
-from dynid.schema import Number, Stored, checked
-
-if TYPE_CHECKING:
-    import polars as pl
+from dynid.results import Table, View, about, of_each
 
 __all__ = ["RESULTS", "Assessment", "Check", "CheckCode", "Result", "Trust"]
 
 Result = Literal["passed", "warned", "failed", "not checked"]
 Trust = Literal["trusted", "use with care", "do not use"]
-_FORMAT = "dynid verdict 3"
 RESULTS: tuple[Result, ...] = ("failed", "warned", "passed", "not checked")
 
 
@@ -139,119 +128,56 @@ _IN_FAVOUR = (
 
 
 @dataclass(frozen=True)
-class Check:
-    """Result of one check of an estimate.
+class Check(results.Result):
+    """Result of one check of an estimate."""
 
-    Attributes
-    ----------
-    code : CheckCode
-        Stable code of the check.
-    result : {"passed", "warned", "failed", "not checked"}
-        Outcome.
-    words : str
-        What was found, in words.
-    figure : float or None
-        The measured figure, in `unit`.
-    limit : float or None
-        The check passes up to this figure.
-    failure : float or None
-        The check fails beyond this figure.
-    unit : str
-        Unit of the figure, in words.
-    advice : str
-        Recommended remedy; "" where the check passed.
-    effects : tuple of str
-        Effects that the remedy adds to the model, as for `Robot.with_effects`.
-    """
+    views = MappingProxyType({"name": View("name", exact=True)})
 
-    code: CheckCode
-    result: Result
-    words: str
-    figure: float | None = None
-    limit: float | None = None
-    failure: float | None = None
-    unit: str = ""
-    advice: str = ""
-    effects: tuple[str, ...] = ()
+    code: CheckCode = field(metadata=about("Stable code of the check."))
+    result: Result = field(metadata=about('Outcome: "passed", "warned", "failed" or "not checked".'))
+    words: str = field(metadata=about("What was found, in words."))
+    figure: float | None = field(default=None, metadata=about("The measured figure, in `unit`."))
+    limit: float | None = field(default=None, metadata=about("The check passes up to this figure."))
+    failure: float | None = field(default=None, metadata=about("The check fails beyond this figure."))
+    unit: str = field(default="", metadata=about("Unit of the figure, in words."))
+    advice: str = field(default="", metadata=about('Recommended remedy; "" where the check passed.'))
+    effects: tuple[str, ...] = field(
+        default=(), metadata=about("Effects that the remedy adds to the model, as for `Robot.with_effects`.")
+    )
 
     @property
     def name(self) -> str:
         """Name of the check for people."""
         return _NAMES[self.code]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return code, name and all other attributes as plain data; figures that are not finite are words."""
-        out = {"code": self.code.value, "name": self.name, **{k: v for k, v in vars(self).items() if k != "code"}}
-        for key in ("figure", "limit", "failure"):
-            value = out[key]
-            out[key] = value if value is None else float(value) if np.isfinite(value) else str(float(value))
-        return out | {"effects": list(self.effects)}
-
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Check:
-        """Rebuild a check from what `to_dict` returned.
-
-        Parameters
-        ----------
-        data : mapping
-            The attributes of a check.
-
-        Returns
-        -------
-        Check
-
-        Raises
-        ------
-        DataError
-            If a field is missing, unknown or of another type.
-        """
-        stored = checked(_StoredCheck, data, "a check is damaged")
-        return Check(**{name: x for name, x in stored if name != "name"})
-
-
-class _StoredCheck(Stored):
-    """A check in a file; its name is for readers of the file."""
-
-    code: CheckCode
-    name: str
-    result: Result
-    words: str
-    figure: Number | None
-    limit: Number | None
-    failure: Number | None
-    unit: str
-    advice: str
-    effects: tuple[str, ...] = ()
-
-
-class _StoredAssessment(Stored):
-    """An assessment in a file; verdict and reasons follow from the checks."""
-
-    format: str
-    robot: str
-    method: str
-    verdict: Trust
-    reasons: list[str]
-    checks: Annotated[list[dict[str, Any]], Field(min_length=1)]
-
 
 @dataclass(frozen=True)
-class Assessment(HtmlFrame):
-    """Verdict on an estimate, with the reasons and every check.
+class Assessment(results.SavedResult):
+    """Verdict on an estimate, with the reasons and every check."""
 
-    Attributes
-    ----------
-    robot : str
-        Name of the robot.
-    method : str
-        Method of the estimate.
-    checks : tuple of Check
-        All checks, with figures and limits.
-    """
+    kind = "assessment"
+    views = MappingProxyType({"verdict": View("verdict", exact=True), "reasons": View("reasons", exact=True)})
+    tables = (
+        Table(
+            "assessment",
+            "check",
+            of_each(
+                "checks",
+                code=str,
+                result=str,
+                words=str,
+                figure=float,
+                limit=float,
+                failure=float,
+                unit=str,
+                advice=str,
+            ),
+        ),
+    )
 
-    robot: str
-    method: str
-    checks: tuple[Check, ...]
+    robot: str = field(metadata=about("Name of the robot."))
+    method: str = field(metadata=about("Method of the estimate."))
+    checks: tuple[Check, ...] = field(metadata=about("All checks, with figures and limits.", least=1))
 
     @property
     def verdict(self) -> Trust:
@@ -310,81 +236,6 @@ class Assessment(HtmlFrame):
         lines = [f"verdict: {self.verdict}", *(f"  - {reason}" for reason in self.reasons)]
         width = max(len(c.name) for c in self.checks)
         return "\n".join([*lines, *(f"  {c.result:11}  {c.name:{width}}  {_shown(c)}" for c in self.checks)])
-
-    def to_frame(self) -> pl.DataFrame:
-        """The checks as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per check: code, result, words, figure, limit, failure, unit and advice; the figures are null where
-            a check has none.
-        """
-        import polars as pl
-
-        words = {"code": str, "result": str, "words": str, "figure": float, "limit": float, "failure": float}
-        rows = [(c.code.value, c.result, c.words, c.figure, c.limit, c.failure, c.unit, c.advice) for c in self.checks]
-        return pl.DataFrame(rows, schema=words | {"unit": str, "advice": str}, orient="row")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return verdict, reasons and checks as plain data for JSON."""
-        return {
-            "format": _FORMAT,
-            "robot": self.robot,
-            "method": self.method,
-            "verdict": self.verdict,
-            "reasons": list(self.reasons),
-            "checks": [c.to_dict() for c in self.checks],
-        }
-
-    def save(self, path: str | Path) -> None:
-        """Write the assessment as JSON.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-        """
-        write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
-
-    @staticmethod
-    def load(path: str | Path) -> Assessment:
-        """Read an assessment that `save` wrote.
-
-        Parameters
-        ----------
-        path : str or Path
-            JSON file.
-
-        Returns
-        -------
-        Assessment
-
-        Raises
-        ------
-        DataError
-            If the file does not exist or is not a saved assessment.
-        """
-        try:
-            data = read_json(path)
-        except FileNotFoundError:
-            raise MissingFile(f"there is no file '{path}'") from None
-        except (OSError, ValueError) as error:
-            raise DamagedFile(f"'{path}' is not a saved assessment: {error}") from None
-        found = data.get("format") if isinstance(data, Mapping) else None
-        if found != _FORMAT:
-            raise WrongFormat(f"'{path}' is not a saved assessment: its format is {found!r:.60}, expected '{_FORMAT}'")
-        stored = checked(_StoredAssessment, data, f"'{path}' is a damaged assessment")
-        try:
-            assessment = Assessment(stored.robot, stored.method, tuple(map(Check.from_dict, stored.checks)))
-        except DataError as error:
-            raise DamagedFile(f"'{path}' is a damaged assessment: {error}") from None
-        if assessment.verdict != stored.verdict:
-            raise DamagedFile(
-                f"'{path}' is a damaged assessment: its verdict is '{stored.verdict}', its checks give "
-                f"'{assessment.verdict}'"
-            )
-        return assessment
 
 
 def _rank(check: Check) -> tuple[int, float]:

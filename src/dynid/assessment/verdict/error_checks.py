@@ -11,7 +11,7 @@ from dynid.assessment.verdict.assessment import Check, CheckCode, Result
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.hypothesis import probability
-from dynid.identification.validation import REPEATED
+from dynid.identification.validation_errors import REPEATED
 
 __all__ = [
     "check_agreement",

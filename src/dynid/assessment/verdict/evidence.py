@@ -33,7 +33,8 @@ from dynid.identification.loads import check_run
 from dynid.identification.observation import Observation
 from dynid.identification.observing import observe_motions
 from dynid.identification.stops import without_stops
-from dynid.identification.validation import Validation, repeated_motion, validation_of
+from dynid.identification.validation import repeated_motion
+from dynid.identification.validation_errors import Validation, validation_of
 from dynid.recording.recording import Recording
 from dynid.signals.fingerprint import fingerprint
 from dynid.signals.repetition import repeated_share

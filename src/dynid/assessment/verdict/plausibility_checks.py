@@ -8,7 +8,7 @@ from dynid.assessment.model.plausible import implausible_bodies
 from dynid.assessment.verdict.assessment import Check, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import unchecked
-from dynid.identification.known import ParameterClass
+from dynid.parameters.base import ParameterClass
 
 __all__ = ["check_bodies", "check_unidentified_mass"]
 

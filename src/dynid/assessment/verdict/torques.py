@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.identification.validation import Validation
+from dynid.identification.validation_errors import Validation
 from dynid.parameters.base import random_states
 from dynid.robot.model import Robot
 

@@ -2,73 +2,95 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.table import Table
+from rich import table as rich
 
 from dynid.calibration.sensors.unknowns import Values, corrected_run, units_of
 from dynid.identification.estimate import Estimate
-from dynid.markup import HtmlFrame
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
+from dynid.results import SavedResult, Table, about, framed
 from dynid.robot.model import Robot
+from dynid.robot.serialize import ROBOT
 from dynid.terminal import rendered
-
-if TYPE_CHECKING:
-    import polars as pl
 
 __all__ = ["SensorCalibration"]
 
 Array = NDArray[np.float64]
 
 
+def _errors(calibration: SensorCalibration) -> list[tuple[str, str, float, float, str]]:
+    """Every error: its kind, of which joint or axis, value, standard deviation (0 where it is fixed) and unit."""
+    robot, values, std = calibration.robot, calibration.values, calibration.std
+    return [
+        (word, of, float(value), float(sigma), unit)
+        for word in calibration.words
+        for of, value, sigma, unit in zip(
+            _entries(calibration, word), values[word], std[word], units_of(robot, word), strict=True
+        )
+    ]
+
+
+def _rows(k: int) -> Callable[[SensorCalibration], list[Any]]:
+    return lambda calibration: [row[k] for row in _errors(calibration)]
+
+
 @dataclass(frozen=True, eq=False)
-class SensorCalibration(HtmlFrame):
-    """Sensor errors with standard deviations, and the parameters estimated together with them.
+class SensorCalibration(SavedResult):
+    """Sensor errors with standard deviations, and the parameters estimated together with them."""
 
-    Attributes
-    ----------
-    robot : Robot
-        The robot with the estimated gravity direction.
-    words : tuple of str
-        Kinds of error that were estimated.
-    values, std : dict of str to ndarray
-        Values and standard deviations by kind: delay, torque_gain, torque_offset, encoder_offset, velocity_gain and
-        velocity_offset per joint (n,), tilt (2,), wrench_delay (1,), wrench_offset (6,). Kinds that were not estimated
-        have the value of a perfect sensor and a standard deviation of zero.
-    names : tuple of str
-        Names of the unknowns k that torques identify.
-    covariance : ndarray, shape (k, k)
-        Their covariance.
-    estimate : Estimate
-        Base parameters; their covariance includes the uncertainty of the sensors.
-    uncorrected : Estimate
-        Base parameters from the same recordings without correction; runs with a known payload are left out.
-    iterations : int
-        Number of iterations.
-    converged : bool
-        Whether the search converged.
-    warnings : tuple of str
-        What could not be identified.
-    periodic : bool
-        Whether runs were treated as periodic.
-    """
+    kind = "sensors"
+    tables = (
+        Table(
+            "sensor calibration",
+            "error",
+            framed(
+                error=_rows(0),
+                of=_rows(1),
+                value=_rows(2),
+                std=_rows(3),
+                unit=_rows(4),
+            ),
+        ),
+    )
 
-    robot: Robot
-    words: tuple[str, ...]
-    values: Values
-    std: Values
-    names: tuple[str, ...]
-    covariance: Array
-    estimate: Estimate
-    uncorrected: Estimate
-    iterations: int
-    converged: bool
-    warnings: tuple[str, ...] = ()
-    periodic: bool = False
+    robot: Robot = field(metadata=about("The robot with the estimated gravity direction.", codec=ROBOT))
+    words: tuple[str, ...] = field(metadata=about("Kinds of error that were estimated."))
+    values: Values = field(
+        metadata=about(
+            "Values and standard deviations by kind: delay, torque_gain, torque_offset, encoder_offset, "
+            "velocity_gain and velocity_offset per joint (n,), tilt (2,), wrench_delay (1,), wrench_offset "
+            "(6,). Kinds that were not estimated have the value of a perfect sensor and a standard deviation of"
+            " zero."
+        )
+    )
+    std: Values = field(
+        metadata=about(
+            "Values and standard deviations by kind: delay, torque_gain, torque_offset, encoder_offset, "
+            "velocity_gain and velocity_offset per joint (n,), tilt (2,), wrench_delay (1,), wrench_offset "
+            "(6,). Kinds that were not estimated have the value of a perfect sensor and a standard deviation of"
+            " zero."
+        )
+    )
+    names: tuple[str, ...] = field(metadata=about("Names of the unknowns k that torques identify."))
+    covariance: Array = field(metadata=about("Their covariance.", size=("k", "k")))
+    estimate: Estimate = field(
+        metadata=about("Base parameters; their covariance includes the uncertainty of the sensors.")
+    )
+    uncorrected: Estimate = field(
+        metadata=about(
+            "Base parameters from the same recordings without correction; runs with a known payload are left out."
+        )
+    )
+    iterations: int = field(metadata=about("Number of iterations."))
+    converged: bool = field(metadata=about("Whether the search converged."))
+    warnings: tuple[str, ...] = field(default=(), metadata=about("What could not be identified."))
+    periodic: bool = field(default=False, metadata=about("Whether runs were treated as periodic."))
 
     @property
     def delay(self) -> Array:
@@ -124,27 +146,6 @@ class SensorCalibration(HtmlFrame):
         inside = np.flatnonzero((run.t >= ends[0]) & (run.t <= ends[1]))
         return out.rows(int(inside[0]), int(inside[-1]) + 1)
 
-    def to_frame(self) -> pl.DataFrame:
-        """The sensor errors as a table.
-
-        Returns
-        -------
-        polars.DataFrame
-            One row per error: error, of (joint or axis), value, std (0 where it is fixed) and unit.
-        """
-        import polars as pl
-
-        rows = [
-            (word, of, float(value), float(std), unit)
-            for word in self.words
-            for of, value, std, unit in zip(
-                _entries(self, word), self.values[word], self.std[word], units_of(self.robot, word), strict=True
-            )
-        ]
-        return pl.DataFrame(
-            rows, schema={"error": str, "of": str, "value": float, "std": float, "unit": str}, orient="row"
-        )
-
     def summary(self) -> str:
         """A table of the sensor errors and of the torque errors before and after correction."""
         return _text(self)
@@ -186,7 +187,7 @@ def _entries(calibration: SensorCalibration, word: str) -> tuple[str, ...]:
 
 
 def _text(calibration: SensorCalibration) -> str:
-    table = Table(title=f"{calibration.robot.name}: sensors")
+    table = rich.Table(title=f"{calibration.robot.name}: sensors")
     for name in ("error", "of", "value", "std", "unit"):
         table.add_column(name, justify="right" if name in ("value", "std") else "left")
     for word in calibration.words:
@@ -195,7 +196,7 @@ def _text(calibration: SensorCalibration) -> str:
         for of, value, std, unit in columns:
             shown = "fixed" if std == 0 else ("not identified" if not np.isfinite(std) else f"{std:.2g}")
             table.add_row(word.replace("_", " "), of, f"{value:.6g}", shown, unit)
-    fit = Table(title="torque error, % of torque")
+    fit = rich.Table(title="torque error, % of torque")
     for name in ("channel", "as recorded", "corrected"):
         fit.add_column(name, justify="left" if name == "channel" else "right")
     before = dict(zip(calibration.uncorrected.base.channels, 100 * calibration.uncorrected.relative_error, strict=True))
