@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,7 @@ def _logs(estimate: ActuatorEstimate, recording: Recording, unseen: Recording | 
     for log in logs:
         count = min(_BLOCKS, len(log) // _FEWEST)
         edges = np.linspace(0, len(log), count + 1).astype(int)
-        parts += [log.rows(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        parts += [log.rows(int(a), int(b)) for a, b in pairwise(edges)]
     if len(parts) < _EVERY:
         raise TooFew(f"{len(logs[0])} rows are too few to leave any out: give a recording that was not fitted")
     left_out = [k % _EVERY == 1 for k in range(len(parts))]
