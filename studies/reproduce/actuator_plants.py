@@ -127,6 +127,7 @@ def driven(
             else:
                 data.qfrc_applied[:] = u
             mujoco.mj_step(model, data, 1 if line else ratio)
+    model.dof_frictionloss[:] = friction
     return recording(q, command, law.joints), torques
 
 

@@ -63,7 +63,7 @@ def test_an_untold_effect_is_the_first_reason(
     causes = explained(fault, seed)
     assert causes.code == code and causes.unseen
     first = causes.causes[0]
-    assert first.option == option and first.trial.after < 0.85 * first.trial.before
+    assert first.option == option and first.trial.after < 0.9 * first.trial.before
     if size is not None:
         assert list(first.sizes.values()) == pytest.approx([size] * len(first.sizes), rel=0.1)
     verdict = assess_actuators(found.with_causes(causes), after, prior)

@@ -44,7 +44,7 @@ _BLOCKS, _EVERY, _FEWEST = 6, 3, 60
 # Blocks of time in which errors are compared.
 _COMPARED = 10
 # A cause leaves at most this share of the error of the joint that gains most, in this share of the time.
-_LEFT, _BETTER = 0.85, 0.7
+_LEFT, _BETTER = 0.9, 0.7
 # Armature and friction below this share of the largest count as that.
 _SMALL_VALUE = 0.05
 # Another cause explains as much if its sum of logarithms reaches this share of that of the best.
@@ -370,7 +370,7 @@ SMALL = 0.005
 
 def _is_clear(trial: ActuatorTrial) -> bool:
     """Whether an effect explains motion that is not in the fit, and could be one."""
-    return trial.sensible and trial.left < _LEFT and trial.better >= _BETTER and trial.total < 0.0
+    return trial.sensible and trial.left < _LEFT and trial.better >= _BETTER and trial.total < np.log(_LEFT)
 
 
 def _trial(search: _Search, before: _Fitted, after: _Fitted) -> ActuatorTrial:

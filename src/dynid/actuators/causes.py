@@ -20,6 +20,8 @@ __all__ = ["ActuatorCause", "ActuatorCauseCode", "ActuatorCauses", "ActuatorTria
 
 # An error is more than noise where its smooth part is this many times the rest, and this share of the range.
 _STRUCTURE, _SHARE = 3.0, 0.005
+# It is large, whatever its cause, where both are this many times as large.
+_LARGE = 3.0
 
 
 class ActuatorCauseCode(StrEnum):
@@ -161,7 +163,15 @@ class ActuatorCauses(HtmlFrame):
     @property
     def unexplained(self) -> bool:
         """Whether an error is left that is no noise."""
-        return self.structure > _STRUCTURE and self.share > _SHARE
+        return self._beyond(1.0)
+
+    @property
+    def large(self) -> bool:
+        """Whether the error that is left is so large that armature and friction stand for something else."""
+        return self._beyond(_LARGE)
+
+    def _beyond(self, times: float) -> bool:
+        return self.structure > times * _STRUCTURE and self.share > times * _SHARE
 
     @property
     def words(self) -> str:
@@ -173,8 +183,10 @@ class ActuatorCauses(HtmlFrame):
                     f"{100 * self.share:.2g} % of its range, {self.structure:.2g} times its noise"
                 )
             return f"none of {self.tested} effects that the law could lack explains unseen motion better"
-        which = "; the log does not tell which" if len(self.causes) > 1 else ""
-        return ", or ".join(x.words for x in self.causes) + which
+        words = ", or ".join(x.words for x in self.causes)
+        if self.unexplained:
+            return f"perhaps {words}, or something that is none of the candidates"
+        return words + ("; the log does not tell which" if len(self.causes) > 1 else "")
 
     @property
     def effect(self) -> str:

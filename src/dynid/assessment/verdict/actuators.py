@@ -76,11 +76,12 @@ def _lacking(estimate: ActuatorEstimate, failed: bool) -> Check:
         words = ", and ".join(x for x in (found.words, found.effect) if x)
         return Check(code, "failed" if harm else "warned", words, advice=found.advice)
     doubled = _doubled(estimate)
-    if found is not None and (not doubled or not found.unexplained):
+    if found is not None and not found.large and not (doubled and found.unexplained):
         return Check(code, "passed", found.words)
     if found is None and not doubled:
         return unchecked(code, "nobody searched for effects that the law lacks")
-    words = f"{doubled}, and {'no cause was searched' if found is None else found.words}"
+    told = "no cause was searched" if found is None else found.words
+    words = ", and ".join(x for x in (doubled, told) if x)
     advice = (
         "search for effects that the law lacks (actuator_causes)"
         if found is None
