@@ -41,6 +41,8 @@ _FITTED, _SHORT, _SHORT_STEPS, _STEPS = 4, 0.5, 2, 6
 _PROMISING, _SHARE_OF_BEST = 0.005, 0.5
 # Without unseen motion: blocks of time, of which every third is left out of the fit, and their fewest rows.
 _BLOCKS, _EVERY, _FEWEST = 6, 3, 60
+# Seconds after the start of a simulation that are not judged: its filtered initial state is not exact.
+_SETTLED = 0.3
 # Blocks of time in which errors are compared.
 _COMPARED = 10
 # A cause leaves at most this share of the error of the joint that gains most, in this share of the time.
@@ -310,9 +312,10 @@ class _Search:
             first = np.arange(0, len(log) - 1, length)
             start = Segments(first, length, log.q[first] - law.bias, log.v[first])
             found = rollout(robot, law, log.commands, start, step=self.step)
-            rows = first[:, None] + np.arange(1, length + 1)
+            after = min(round(_SETTLED * log.rate), length // 4) + 1
+            rows = first[:, None] + np.arange(after, length + 1)
             inside = rows < len(log)
-            error = log.measured[rows[inside]] - law.bias - found.q[:, 1:][inside]
+            error = log.measured[rows[inside]] - law.bias - found.q[:, after:][inside]
             out.append(np.where(np.isfinite(error), error, np.inf))
         return _Errors(np.concatenate(out), np.max([np.ptp(x.measured, axis=0) for x in logs], axis=0))
 

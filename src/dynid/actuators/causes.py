@@ -21,7 +21,7 @@ __all__ = ["ActuatorCause", "ActuatorCauseCode", "ActuatorCauses", "ActuatorTria
 # An error is more than noise where its smooth part is this many times the rest, and this share of the range.
 _STRUCTURE, _SHARE = 3.0, 0.005
 # It is large, whatever its cause, where both are this many times as large.
-_LARGE = 3.0
+_LARGE = 2.0
 
 
 class ActuatorCauseCode(StrEnum):
