@@ -39,10 +39,15 @@ _FITTED, _SHORT, _SHORT_STEPS, _STEPS = 4, 0.5, 2, 6
 # An effect is left if it has not lowered the sum of squares over short segments by this share after those steps, or
 # its logarithm by this share of what the best effect has.
 _PROMISING, _SHARE_OF_BEST = 0.005, 0.5
+# The effect that explains most of the torque balance is fitted anyway, if its residual falls by this share per joint.
+_BALANCE = 0.03
+# Steps that the best effect goes on for.
+_POLISHING = 10
 # Without unseen motion: blocks of time, of which every third is left out of the fit, and their fewest rows.
 _BLOCKS, _EVERY, _FEWEST = 6, 3, 60
 # Seconds after the start of a simulation that are not judged: its filtered initial state is not exact.
 _SETTLED = 0.3
+_TINY = 1e-12
 # Blocks of time in which errors are compared.
 _COMPARED = 10
 # A cause leaves at most this share of the error of the joint that gains most, in this share of the time.
@@ -105,6 +110,7 @@ class _Fitted:
     law: ActuatorLaw
     unseen: _Errors
     fitted: _Errors
+    begun: _Begun | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +121,7 @@ class _Begun:
     space: ParameterSpace
     values: Array
     cost: float
+    score: float
 
 
 def actuator_causes(
@@ -159,9 +166,9 @@ def actuator_causes(
         before = search.baseline()
         starts = search.starts()
         begun = [x for effect, start in starts[:_FITTED] if (x := search.begun(effect, start)) is not None]
-        least = min((x.cost for x in begun), default=np.inf)
-        promising = [x for x in begun if x.cost < search.short * (least / search.short) ** _SHARE_OF_BEST]
+        promising = search.promising(begun)
         tried = [x for one in promising if (x := search.finished(one, len(promising))) is not None]
+        tried = search.polished(before, tried)
     search.told("compared effects", 1.0)
     return _compared(search, before, tried, unseen is not None)
 
@@ -266,9 +273,14 @@ class _Search:
         if effect.quantities and not {Quantity.TORQUE_LIMIT, Quantity.STALL_TORQUE}.intersection(effect.quantities):
             starts.append(self._space(effect, self.robot, law).values)
         found = self._continued(space, starts, _SHORT, self.sigma, _SHORT_STEPS)
-        if found is None or found.cost > (1.0 - _PROMISING) * self.short:
-            return None
-        return _Begun(effect, space, found.values, found.cost)
+        return None if found is None else _Begun(effect, space, found.values, found.cost, start.score)
+
+    def promising(self, begun: Sequence[_Begun]) -> list[_Begun]:
+        """Effects that explain more after their first steps, and the first one by the torque balance."""
+        least = min((x.cost for x in begun), default=np.inf)
+        enough = min(self.short * (least / self.short) ** _SHARE_OF_BEST, (1.0 - _PROMISING) * self.short)
+        first = min(begun, key=lambda x: x.score, default=None)
+        return [x for x in begun if x.cost <= enough or (x is first and x.score < -_BALANCE * self.law.n)]
 
     def finished(self, begun: _Begun, count: int) -> _Fitted | None:
         """The fit of an effect over the whole horizon; None if simulations diverge."""
@@ -281,10 +293,25 @@ class _Search:
         robot, law = space.applied(found.values)
         sigma = np.clip(self._errors(robot, law, self.logs).rms, 0.1 * self.sigma, 10.0 * self.sigma)
         found = self._continued(space, [found.values], self.horizon, sigma, _STEPS) or found
-        robot, law = space.applied(found.values)
+        return self._judged(replace(begun, values=found.values, cost=found.cost))
+
+    def polished(self, before: _Fitted, tried: Sequence[_Fitted]) -> list[_Fitted]:
+        """The same, with more steps for the one that explains most."""
+        if not tried:
+            return []
+        best = min(tried, key=lambda x: float(np.sum(np.log(x.unseen.rms / np.maximum(before.unseen.rms, _TINY)))))
+        assert best.begun is not None
+        begun, sigma = best.begun, np.maximum(best.fitted.rms, 0.1 * self.sigma)
+        found = self._continued(begun.space, [begun.values], self.horizon, sigma, _POLISHING)
+        better = None if found is None else self._judged(replace(begun, values=found.values, cost=found.cost))
+        return [better if x is best and better is not None else x for x in tried]
+
+    def _judged(self, begun: _Begun) -> _Fitted | None:
+        """The errors with an effect; None where a simulation diverges."""
+        robot, law = begun.space.applied(begun.values)
         unseen, fitted = (self._errors(robot, law, logs) for logs in (self.judged, self.logs))
         finite = np.isfinite(unseen.rms).all() and np.isfinite(fitted.rms).all()
-        return _Fitted(begun.effect, robot, law, unseen, fitted) if finite else None
+        return _Fitted(begun.effect, robot, law, unseen, fitted, begun) if finite else None
 
     def _space(self, effect: _Effect, robot: Robot, law: ActuatorLaw) -> ParameterSpace:
         """The unknowns of the estimate and those of an effect, of the joints that move."""
@@ -344,7 +371,7 @@ def _compared(search: _Search, before: _Fitted, tried: Sequence[_Fitted], unseen
     alike = _without_nested([one for one in clear if one[1].total <= _ALIKE * clear[0][1].total])
     causes = tuple(_cause(search, before, x, t) for x, t in alike)
     best = (alike[0][0] if alike else before).unseen
-    noise = np.maximum(best.noise, 1e-12)
+    noise = np.maximum(best.noise, _TINY)
     smooth = np.sqrt(np.maximum(best.rms**2 - noise**2, 0.0))
     moves = best.range > SMALL * best.range.max()
     worst = int(np.argmax(np.where(moves, np.minimum(smooth / noise, 1e6) * (smooth / best.range), 0.0)))
@@ -379,9 +406,9 @@ def _is_clear(trial: ActuatorTrial) -> bool:
 def _trial(search: _Search, before: _Fitted, after: _Fitted) -> ActuatorTrial:
     assert after.effect is not None
     was, now = before.unseen.rms, after.unseen.rms
-    size = np.maximum(was, 1e-12)
+    size = np.maximum(was, _TINY)
     moves = before.unseen.range > SMALL * before.unseen.range.max()
-    ratio = np.where(moves, np.maximum(now, 1e-12) / size, 1.0)
+    ratio = np.where(moves, np.maximum(now, _TINY) / size, 1.0)
     joint = int(np.argmin(ratio))
     blocks = np.array_split(np.arange(len(before.unseen.residual)), _COMPARED)
     better = [
