@@ -169,11 +169,12 @@ def _fault_row(fault: ActuatorFault, seed: int) -> dict[str, Any]:
     after = position_errors(found.robot, found.law, case.unseen, fitted=found.fingerprint)
     prior = position_errors(case.robot, case.law, case.unseen)
     causes = actuator_causes(found, case.fitted, case.unseen)
+    told = {causes.code, *(x.code for x in causes.causes)}
     without = [x.result for x in assess_actuators(found, after, prior).checks if x.code != "residual"]
     n = case.law.n
     ratio = np.maximum(found.values[[*range(n), *range(2 * n, 3 * n)]], 1e-6) / case.true[:, [0, 2]].T.ravel()
     return {
-        "right": _RIGHT[fault] in ([x.code for x in causes.causes] or [causes.code]),
+        "right": _RIGHT[fault] in told,
         "said": str(causes.code or "nothing"),
         "size": case.size,
         "harmed": bool(np.exp(np.abs(np.log(ratio))).max() > 1.5),

@@ -158,7 +158,7 @@ class Balance:
         parts = []
         for log, rows in zip(self.logs, self.rows, strict=True):
             behind = law.delayed == "torque"
-            signals = delayed_commands(log, law, np.zeros(law.n) if behind else law.delay)
+            signals: tuple[Array, ...] = delayed_commands(log, law, np.zeros(law.n) if behind else law.delay)
             if behind:
                 t = np.arange(len(log)) / log.rate
                 signals = tuple(shifted(t, x, -law.delay) for x in signals)
@@ -198,7 +198,7 @@ def _least_squares(columns: Sequence[Array], signed: Sequence[bool], target: Arr
     A = np.column_stack([*columns, *(-x for x, both in zip(columns, signed, strict=True) if both)])
     size = np.linalg.norm(A, axis=0)
     size[size == 0] = 1.0
-    triangle = np.linalg.qr(np.column_stack([A / size, target]), mode="r")
+    triangle = np.asarray(np.linalg.qr(np.column_stack([A / size, target]), mode="r"))
     found, left = scipy.optimize.nnls(triangle[:, :-1], triangle[:, -1])
     values = found / size
     values[: len(columns)][list(signed)] -= values[len(columns) :]

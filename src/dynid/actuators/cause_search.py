@@ -165,7 +165,7 @@ def actuator_causes(
     with one_blas_thread():
         before = search.baseline()
         starts = search.starts()
-        begun = [x for effect, start in starts[:_FITTED] if (x := search.begun(effect, start)) is not None]
+        begun = [b for effect, start in starts[:_FITTED] if (b := search.begun(effect, start)) is not None]
         promising = search.promising(begun)
         tried = [x for one in promising if (x := search.finished(one, len(promising))) is not None]
         tried = search.polished(before, tried)
@@ -317,7 +317,8 @@ class _Search:
         """The unknowns of the estimate and those of an effect, of the joints that move."""
         extra: tuple[Unknown, ...] = ()
         if effect.quantities:
-            spec = dict.fromkeys(effect.quantities, "shared" if effect.shared else "joint")
+            sharing = "shared" if effect.shared else "joint"
+            spec: dict[str, str | Sequence[str]] = {str(q): sharing for q in effect.quantities}
             wider = parameter_space(robot, law, spec, self.velocity)
             robot, law = wider.robot, wider.law
             extra = tuple(x for x in wider.unknowns if not self.still.issuperset(x.joints))
