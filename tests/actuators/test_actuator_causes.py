@@ -1,4 +1,4 @@
-"""Effects that the law of identified actuators lacks are named, and good logs get no cause; MuJoCo is the plant."""
+"""Unmodeled effects of identified actuators are named, and good logs get no cause; MuJoCo is the plant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects that a law could lack, compared in the torque balance: which are worth a fit, and where that starts.
+"""Unmodeled effects, compared in the torque balance: which are worth a fit, and where that starts.
 
 With positions and commands of the log, every effect gives another torque of the motor, joint by joint and without a
 simulation. Least squares over armature, damping and friction then say how much of the balance it explains. Sizes that

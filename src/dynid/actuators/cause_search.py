@@ -1,4 +1,4 @@
-"""Search for effects that the law of identified actuators lacks, judged by motion that is not in the fit.
+"""Search for unmodeled effects of identified actuators, judged by motion that is not in the fit.
 
 Every candidate is an extension of the law. The torque balance orders them and gives start values; the best ones are
 fitted together with everything that was unknown before, in a few steps from the estimate. A candidate is named if it
@@ -132,7 +132,7 @@ def actuator_causes(
     step: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> ActuatorCauses:
-    """Search for effects that the law of identified actuators lacks.
+    """Search for unmodeled effects of identified actuators.
 
     Backlash, friction by load, a torque limit, the line of a DC motor, Stribeck friction, a delay that was given,
     a delay of the torque instead of the command, a velocity target, an offset of the encoders and another
@@ -216,7 +216,7 @@ class _Search:
             self.progress(Progress(what, share))
 
     def baseline(self) -> _Fitted:
-        """The estimate, fitted again in the same way as every effect."""
+        """The estimate, fitted again as every effect is."""
         self.told("judging the estimate", 0.0)
         space = self._space(_Effect(Code.UNKNOWN), self.robot, self.law)
         found = self._continued(space, [space.values], self.horizon, self.sigma, _STEPS)

@@ -182,7 +182,7 @@ class ActuatorCauses(HtmlFrame):
                     f"something that none of {self.tested} candidates explains moves '{self.joint}' by "
                     f"{100 * self.share:.2g} % of its range, {self.structure:.2g} times its noise"
                 )
-            return f"none of {self.tested} effects that the law could lack explains unseen motion better"
+            return f"none of {self.tested} unmodeled effects explains unseen motion better"
         words = ", or ".join(x.words for x in self.causes)
         if self.unexplained:
             return f"perhaps {words}, or something that is none of the candidates"

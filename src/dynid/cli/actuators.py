@@ -116,7 +116,7 @@ def _searched(found: ActuatorEstimate, recording: Recording, unseen: Recording |
     """The estimate with what explains its errors; as it is where a log is too short to leave a part of it out."""
     from dynid.actuators.cause_search import actuator_causes
 
-    with working("searching for what the law lacks") as work:
+    with working("searching for unmodeled effects") as work:
         try:
             return found.with_causes(actuator_causes(found, recording, unseen, progress=work.report))
         except TooFew:

@@ -65,11 +65,11 @@ def assess_actuators(
         _shown(estimate),
     )
     failed = any(x.result == "failed" for x in others)
-    return Assessment(estimate.robot.name, "actuators", (_lacking(estimate, failed), _delay(estimate), *others))
+    return Assessment(estimate.robot.name, "actuators", (_unmodeled(estimate, failed), _delay(estimate), *others))
 
 
-def _lacking(estimate: ActuatorEstimate, failed: bool) -> Check:
-    """Effects that the law lacks; friction that is a multiple of the given one needs a search that finds none."""
+def _unmodeled(estimate: ActuatorEstimate, failed: bool) -> Check:
+    """Unmodeled effects; friction that is a multiple of the given one needs a search that finds none."""
     code, found = CheckCode.RESIDUAL, estimate.causes
     if found is not None and found.causes:
         harm = failed or max(x.change for x in found.causes) > _HARM
@@ -79,11 +79,11 @@ def _lacking(estimate: ActuatorEstimate, failed: bool) -> Check:
     if found is not None and not found.large and not (doubled and found.unexplained):
         return Check(code, "passed", found.words)
     if found is None and not doubled:
-        return unchecked(code, "nobody searched for effects that the law lacks")
+        return unchecked(code, "nobody searched for unmodeled effects")
     told = "no cause was searched" if found is None else found.words
     words = ", and ".join(x for x in (doubled, told) if x)
     advice = (
-        "search for effects that the law lacks (actuator_causes)"
+        "search for unmodeled effects (actuator_causes)"
         if found is None
         else "look for cables, springs, bodies and gears that differ from the model of this joint; do not rely on its "
         "armature and friction"
