@@ -154,7 +154,10 @@ def _delay(plant: _Plant, rng: np.random.Generator, command: Array) -> None:
 
 
 def _feedback_delay(plant: _Plant, rng: np.random.Generator, command: Array) -> None:
-    late = int(rng.integers(4, 10)) / CONTROL
+    # Old measurements make a loop unstable after about a time of inertia over damping, or of kd over kp.
+    law = plant.law
+    longest = 0.5 * min(1.0 / np.max(law.kd * plant.model.dof_invweight0), np.min(law.kd / law.kp))
+    late = max(min(int(rng.integers(4, 10)), int(longest * CONTROL)), 2) / CONTROL
     plant.law, plant.words = plant.law.changed(delay=late, delayed="torque"), f"{1e3 * late:g} ms"
 
 

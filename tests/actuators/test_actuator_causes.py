@@ -50,7 +50,7 @@ def explained(fault: str, seed: int) -> ActuatorCauses:
         ("saturation", 1, "saturation", "torque_limit", None),
         ("motor line", 1, "motor_line", "stall_torque,no_load_velocity", None),
         ("delay", 1, "delay", "delay", 0.012),
-        ("delay of the torque", 1, "feedback_delay", "", 0.005),
+        ("delay of the torque", 1, "feedback_delay", "", 0.003),
         ("velocity target", 1, "velocity_target", "", None),
         ("encoder offset", 1, "encoder_offset", "bias", 0.02),
     ],

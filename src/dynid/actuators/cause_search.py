@@ -54,6 +54,8 @@ _COMPARED = 10
 _LEFT, _BETTER = 0.9, 0.7
 # Armature and friction below this share of the largest count as that.
 _SMALL_VALUE = 0.05
+# Least friction by load and least change of a gain: smaller ones are errors of simulations (soft friction, long steps).
+_LEAST_SHARE = 0.02
 # Another cause explains as much if its sum of logarithms reaches this share of that of the best.
 _ALIKE = 0.85
 # A joint has a cause if its error falls too, and its size is this share of the largest.
@@ -468,11 +470,11 @@ def _sizes_between(search: _Search, after: _Fitted) -> tuple[Array, Array]:
         case Code.BACKLASH | Code.ENCODER_OFFSET:
             return largest, np.minimum(0.3, motion)
         case Code.LOAD_FRICTION:
-            return largest + 0.005, np.ones(n)
+            return largest + _LEAST_SHARE, np.ones(n)
         case Code.DELAY | Code.FEEDBACK_DELAY:
             return largest - 1.0, np.full(n, 0.1)
         case Code.GAIN:
-            return largest + 0.01, np.full(n, 10.0)
+            return largest + _LEAST_SHARE, np.full(n, 10.0)
         case _:
             return largest, np.full(n, np.inf)
 
