@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.actuators.causes import ActuatorCauses
 from dynid.actuators.law import ActuatorLaw
 from dynid.actuators.unknowns import Unknown
 from dynid.errors import UnknownName, did_you_mean
@@ -95,6 +96,8 @@ class ActuatorEstimate(HtmlFrame):
     fingerprint : Fingerprint
         The fitted motion, by which it is known again.
     notes : tuple of str
+    causes : ActuatorCauses or None
+        What explains the errors of simulated motion, by `actuator_causes`; None where nobody searched.
     """
 
     robot: Robot
@@ -122,6 +125,21 @@ class ActuatorEstimate(HtmlFrame):
     seconds: float
     fingerprint: Fingerprint
     notes: tuple[str, ...] = ()
+    causes: ActuatorCauses | None = None
+
+    def with_causes(self, causes: ActuatorCauses) -> ActuatorEstimate:
+        """The estimate with what explains its errors, of which the verdict tells.
+
+        Parameters
+        ----------
+        causes : ActuatorCauses
+            Of :func:`dynid.actuators.actuator_causes`.
+
+        Returns
+        -------
+        ActuatorEstimate
+        """
+        return replace(self, causes=causes)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import model_validator
 
+from dynid.actuators.causes import ActuatorCauses
 from dynid.actuators.estimate import ActuatorEstimate
 from dynid.actuators.law_file import law_from_dict, law_to_dict
 from dynid.actuators.unknowns import Quantity, Unknown
@@ -23,7 +24,7 @@ from dynid.signals.fingerprint import Fingerprint
 
 __all__ = ["load_actuators", "save_actuators"]
 
-_FORMAT = "dynid actuators 3"
+_FORMAT = "dynid actuators 4"
 
 
 def save_actuators(estimate: ActuatorEstimate, path: str | Path) -> None:
@@ -96,6 +97,7 @@ class _StoredActuators(Stored):
     seconds: Finite
     fingerprint: dict[str, Any]
     notes: list[str]
+    causes: dict[str, Any] | None
 
     @model_validator(mode="after")
     def _sizes_agree(self) -> _StoredActuators:
@@ -143,6 +145,7 @@ def _to_dict(estimate: ActuatorEstimate) -> dict[str, Any]:
     ]
     numbers["robot"] = robot_to_dict(estimate.robot)
     numbers["law"] = law_to_dict(estimate.law)
+    numbers["causes"] = None if estimate.causes is None else estimate.causes.to_dict()
     numbers["fingerprint"] = estimate.fingerprint.to_dict()
     return {"format": _FORMAT, **numbers}
 
@@ -166,6 +169,7 @@ def _from_stored(stored: _StoredActuators) -> ActuatorEstimate:
         "unknowns": unknowns,
         "fingerprint": Fingerprint.from_dict(stored.fingerprint),
         "notes": tuple(stored.notes),
+        "causes": None if stored.causes is None else ActuatorCauses.from_dict(stored.causes),
         "at_bound": np.array(stored.at_bound, dtype=bool),
     }
     for name, value in stored:
