@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +28,12 @@ _LEG = """
       <inertial pos="0.005 0 -0.12" mass="0.24" diaginertia="0.0015 0.0015 0.00004"/></body></body></body>
 """
 # Friction that is close to an ideal one: it stops a joint within a fraction of a millisecond.
-_STIFF = 'solimpfriction="0.99999 0.99999 0.001 0.5 2" solreffriction="0.0001 1"'
+STIFF = 'solimpfriction="0.99999 0.99999 0.001 0.5 2" solreffriction="0.0001 1"'
 
 
 def legs(values: Array) -> str:
     """MJCF of two legs on a fixed trunk; values (6, 3) are armature, damping and friction of every joint."""
-    joints = [f'armature="{a}" damping="{d}" frictionloss="{f}" {_STIFF if f else ""}' for a, d, f in values]
+    joints = [f'armature="{a}" damping="{d}" frictionloss="{f}" {STIFF if f else ""}' for a, d, f in values]
     text = "".join(
         _LEG.format(n=n, y=0.05 * s, s=0.003 * s, w=0.095 * s, j0=joints[k], j1=joints[k + 1], j2=joints[k + 2])
         for n, s, k in (("L", 1, 0), ("R", -1, 3))
@@ -73,28 +73,54 @@ def logged(xml: str, law: ActuatorLaw, command: Array, *, counts: int | None = 4
 
     `ratio` integration steps per control period: MuJoCo's steps are of first order and late by half a step.
     """
-    return _driven(mujoco.MjModel.from_xml_string(xml), law, command, counts=counts, ratio=ratio)
+    return driven(mujoco.MjModel.from_xml_string(xml), law, command, counts=counts, ratio=ratio)[0]
 
 
-def _driven(model: mujoco.MjModel, law: ActuatorLaw, command: Array, *, counts: int | None, ratio: int) -> Recording:
-    """The log of a model under the law."""
+def driven(
+    model: mujoco.MjModel,
+    law: ActuatorLaw,
+    command: Array,
+    *,
+    counts: int | None,
+    ratio: int,
+    more: Callable[[Array], Array] | None = None,
+    dry: Callable[[Array], Array] | None = None,
+) -> tuple[Recording, Array]:
+    """The log of a model under the law, and the torques (K, n) of its motors.
+
+    `more` are further torques by position, `dry` is further dry friction by velocity.
+    """
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     model.opt.timestep, model.opt.tolerance, model.opt.iterations = 1 / CONTROL / ratio, 1e-12, 200
     data = mujoco.MjData(model)
     data.qpos[:] = command[0]
     rows, n = command.shape
     every, step = round(CONTROL / RATE), 0.0 if counts is None else 2 * np.pi / counts
-    q = np.zeros_like(command)
-    line = np.isfinite(law.stall_torque).any()
+    q, torques = np.zeros_like(command), np.zeros_like(command)
+    line, each, friction = np.isfinite(law.stall_torque).any(), np.arange(n), model.dof_frictionloss.copy()
+    aimed = np.gradient(command, axis=0) * RATE if law.velocity_target == "command" else np.zeros_like(command)
+    behind, old = law.delayed == "torque", [np.zeros(n)] * (1 + round(float(law.delay.max()) * CONTROL))
     for tick in range((rows - 1) * every + 1):
         y = data.qpos + law.bias
         y = np.round(y / step) * step if step else y
         if tick % every == 0:
             q[tick // every] = y
-        row = np.clip(np.floor((tick / CONTROL - law.delay) * RATE + 1e-9).astype(int), 0, rows - 1)
-        error = command[row, np.arange(n)] - y
+        late = 0.0 if behind else law.delay
+        row = np.clip(np.floor((tick / CONTROL - late) * RATE + 1e-9).astype(int), 0, rows - 1)
+        error = command[row, each] - y
         error = np.sign(error) * np.maximum(np.abs(error) - law.backlash / 2, 0.0)
-        u = np.clip(law.gain * (law.kp * error - law.kd * data.qvel), -law.torque_limit, law.torque_limit)
+        raw = law.gain * (law.kp * error + law.kd * (aimed[row, each] - data.qvel))
+        u = np.clip(raw, -law.torque_limit, law.torque_limit)
+        if behind:
+            old = [*old[1:], u]
+            u = old[0]
+        if tick % every == 0:
+            torques[tick // every] = u
+        model.dof_frictionloss[:] = friction + law.load_friction * np.abs(u)
+        if dry is not None:
+            model.dof_frictionloss[:] += dry(data.qvel)
+        if more is not None:
+            u = u + more(data.qpos)
         for _ in range(ratio if line else 1):
             if line:
                 share = data.qvel / law.no_load_velocity
@@ -102,7 +128,8 @@ def _driven(model: mujoco.MjModel, law: ActuatorLaw, command: Array, *, counts: 
             else:
                 data.qfrc_applied[:] = u
             mujoco.mj_step(model, data, 1 if line else ratio)
-    return recording(q, command, law.joints)
+    model.dof_frictionloss[:] = friction
+    return recording(q, command, law.joints), torques
 
 
 def recording(q: Array, command: Array, joints: Sequence[str] | None = None) -> Recording:
@@ -137,7 +164,7 @@ def servo_arm(seed: int, delay: float) -> tuple[dynid.Robot, Recording, Actuator
         np.array([0.0, 0.2, 1.2, 0.3, 0.5, 0.0]) + 0.4 * np.sin(2 * np.pi * phase) * np.minimum(1, t / 0.5)[:, None]
     )
     # Steps of 5 us: with 20 us their own error shifts damping by three of the standard deviations of these encoders.
-    log = _driven(model, law.changed(gain=gain, delay=delay), command, counts=2**15, ratio=200)
+    log, _ = driven(model, law.changed(gain=gain, delay=delay), command, counts=2**15, ratio=200)
     return given, log, law, np.concatenate([values["Ia"], values["fv"], values["fc"], [delay], gain])
 
 

@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.actuators import ActuatorEstimate, identify_actuators
+from dynid.actuators import (
+    ActuatorCauseCode,
+    ActuatorEstimate,
+    actuator_causes,
+    assess_actuators,
+    identify_actuators,
+    position_errors,
+)
 from dynid.robot import ActuatorLaw
+from studies.reproduce.actuator_faults import ActuatorFault, faulty_actuators
 from studies.reproduce.actuator_plants import CONTROL, chirps, given_robot, legs, logged, servo_arm, soft_plant, truth
 from studies.reproduce.study import Figure, finished_rows, rows_file
 
@@ -26,6 +34,26 @@ _FEW, _MANY = range(2), range(20)
 _SOFT_FEW, _SOFT_MANY = {"held back": range(48, 51)}, {"chosen by": range(24), "held back": range(48, 72)}
 # Share of the true values that intervals of 95 % must cover, and the error that half of the armatures keep below.
 _COVERED, _ARMATURE = 0.9, 0.01
+# Actuators with a fault that nobody told: seeds by which limits were chosen, and those that were held back.
+_FAULTY_FEW, _FAULTY_MANY = {"held back": range(5, 6)}, {"chosen by": range(4), "held back": range(4, 8)}
+# Codes that are right for a fault; those of the last three are not among the effects of the law, or there is none.
+_RIGHT = {
+    ActuatorFault.BACKLASH: ActuatorCauseCode.BACKLASH,
+    ActuatorFault.LOAD_FRICTION: ActuatorCauseCode.LOAD_FRICTION,
+    ActuatorFault.SATURATION: ActuatorCauseCode.SATURATION,
+    ActuatorFault.MOTOR_LINE: ActuatorCauseCode.MOTOR_LINE,
+    ActuatorFault.STRIBECK: ActuatorCauseCode.STRIBECK,
+    ActuatorFault.DELAY: ActuatorCauseCode.DELAY,
+    ActuatorFault.FEEDBACK_DELAY: ActuatorCauseCode.FEEDBACK_DELAY,
+    ActuatorFault.VELOCITY_TARGET: ActuatorCauseCode.VELOCITY_TARGET,
+    ActuatorFault.ENCODER_OFFSET: ActuatorCauseCode.ENCODER_OFFSET,
+    ActuatorFault.GAIN: ActuatorCauseCode.GAIN,
+    ActuatorFault.RIPPLE: ActuatorCauseCode.UNKNOWN,
+    ActuatorFault.SPRING: ActuatorCauseCode.UNKNOWN,
+    ActuatorFault.NONE: None,
+}
+# Cases per half that no log shows, although they change an armature or friction by half.
+_HIDDEN = {ActuatorFault.FEEDBACK_DELAY: 1}
 _DELAY = 5e-4  # s, the accuracy that is asked for
 _WITHIN = 0.95  # of the values within three standard deviations; nominal 0.997
 _REASON = "nominal 0.997"
@@ -51,6 +79,7 @@ def figures(full: bool = False, folder: Path | None = None) -> Iterator[Figure]:
     path = rows_file("actuators", folder)
     yield from _figures(_MANY if full else _FEW, path)
     yield from _soft_figures(_SOFT_MANY if full else _SOFT_FEW, path)
+    yield from _fault_figures(_FAULTY_MANY if full else _FAULTY_FEW, path)
 
 
 def _figures(seeds: range, path: Path | None) -> Iterator[Figure]:
@@ -101,6 +130,61 @@ def _soft_row(seed: int) -> dict[str, Any]:
     n, found = plant.law.n, identify_actuators(plant.robot, plant.log, plant.law)
     z = ((found.values - plant.true) / found.std)[: 3 * n]
     return {"z": z.tolist(), "errors": np.abs(found.values[:n] / plant.true[:n] - 1.0).tolist()}
+
+
+def _fault_figures(halves: dict[str, range], path: Path | None) -> Iterator[Figure]:
+    """Causes that are named for actuators with a fault, and verdicts without and with the search for causes."""
+    for half, seeds in halves.items():
+        section = f"causes, {half}"
+        for fault in ActuatorFault:
+            tasks = {f"{fault}, seed {seed}": (fault, seed) for seed in seeds}
+            rows = finished_rows(section, _fault_row, tasks, path, workers=1)
+            right = sum(row["right"] for row in rows)
+            before, after = (sum(row[key] == "trusted" for row in rows) for key in ("before", "after"))
+            shown = (
+                f"{right} of {len(rows)}; trusted {before} before, {after} after; {', '.join(_sized(x) for x in rows)}"
+            )
+            good = fault is ActuatorFault.NONE
+            wrong = (
+                float(len(rows) - right) if good else float(sum(x["after"] == "trusted" and x["harmed"] for x in rows))
+            )
+            name, asked = (
+                ("none: no cause is named", "all")
+                if good
+                else (f"{fault}: named", "none trusted whose values are off by half")
+            )
+            hidden = _HIDDEN.get(fault, 0)
+            reason = "armature imitates a short one without an error" if hidden else "asked for"
+            yield Figure(section, name, asked, shown, wrong, hidden, reason)
+
+
+def _sized(row: dict[str, Any]) -> str:
+    """Size of the fault of a case, and what was said if that is not right."""
+    return f"{row['size']}{'' if row['right'] else ' (' + row['said'] + ')'}"
+
+
+def _fault_row(fault: ActuatorFault, seed: int) -> dict[str, Any]:
+    """What is said of one case, and the verdicts without and with the search for causes.
+
+    It is harmed where an armature or friction is off by a factor of 1.5.
+    """
+    case = faulty_actuators(fault, seed)
+    found = identify_actuators(case.robot, case.fitted, case.law, unknown=case.unknown)
+    after = position_errors(found.robot, found.law, case.unseen, fitted=found.fingerprint)
+    prior = position_errors(case.robot, case.law, case.unseen)
+    causes = actuator_causes(found, case.fitted, case.unseen)
+    told = {causes.code, *(x.code for x in causes.causes)}
+    without = [x.result for x in assess_actuators(found, after, prior).checks if x.code != "residual"]
+    n = case.law.n
+    ratio = np.maximum(found.values[[*range(n), *range(2 * n, 3 * n)]], 1e-6) / case.true[:, [0, 2]].T.ravel()
+    return {
+        "right": _RIGHT[fault] in told,
+        "said": str(causes.code or "nothing"),
+        "size": case.size,
+        "harmed": bool(np.exp(np.abs(np.log(ratio))).max() > 1.5),
+        "before": "trusted" if not {"failed", "warned"}.intersection(without) else "less",
+        "after": assess_actuators(found.with_causes(causes), after, prior).verdict,
+    }
 
 
 def _robot() -> dynid.Robot:

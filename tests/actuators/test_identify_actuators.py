@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import dynid
-from dynid.actuators import ActuatorEstimate, identify_actuators, load_actuators, position_errors
+from dynid.actuators import (
+    ActuatorEstimate,
+    actuator_causes,
+    identify_actuators,
+    load_actuators,
+    position_errors,
+)
 from dynid.actuators.verdict import assess_actuators
 from dynid.errors import (
     DataError,
@@ -79,7 +85,9 @@ def test_robot_and_law_hold_the_values(found: ActuatorEstimate) -> None:
 
 
 @pytest.mark.slow
-def test_other_motion_is_simulated_better_than_by_the_file(robot: dynid.Robot, found: ActuatorEstimate) -> None:
+def test_other_motion_is_simulated_better_than_by_the_file(
+    robot: dynid.Robot, log: Recording, found: ActuatorEstimate
+) -> None:
     other = logged(legs(truth(1)), law(delay=DELAY), chirps(3.0, 7, amplitude=0.25), ratio=10)
     after = position_errors(found.robot, found.law, other)
     prior = position_errors(robot, law(), other)
@@ -87,7 +95,8 @@ def test_other_motion_is_simulated_better_than_by_the_file(robot: dynid.Robot, f
     assert np.all(after.by_horizon[0] < 1e-3)
     after = position_errors(found.robot, found.law, other, fitted=found.fingerprint)
     assert after.repeated < 0.1
-    verdict = assess_actuators(found, after, prior)
+    searched = found.with_causes(actuator_causes(found, log, other))
+    verdict = assess_actuators(searched, after, prior)
     assert verdict.verdict == "trusted", verdict.reasons
     assert verdict.reasons  # a trusted result says why
     assert assess_actuators(found).verdict == "use with care"  # nothing was held out

@@ -1,3 +1,8 @@
+from .cause_search import actuator_causes as actuator_causes
+from .causes import ActuatorCause as ActuatorCause
+from .causes import ActuatorCauseCode as ActuatorCauseCode
+from .causes import ActuatorCauses as ActuatorCauses
+from .causes import ActuatorTrial as ActuatorTrial
 from .design import ChirpDesign as ChirpDesign
 from .design import ChirpTrial as ChirpTrial
 from .design import design_chirps as design_chirps

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.actuators.causes import ActuatorCauses
 from dynid.actuators.law_file import law_from_dict, law_to_dict
 from dynid.actuators.unknowns import Unknown
 from dynid.attached import attached
@@ -152,6 +153,12 @@ class ActuatorEstimate(SavedResult):
     seconds: float = field(metadata=about("Computing time.", unit="s", finite=True))
     fingerprint: Fingerprint = field(metadata=about("The fitted motion, by which it is known again."))
     notes: tuple[str, ...] = field(default=(), metadata=about("Remarks."))
+    causes: ActuatorCauses | None = field(
+        default=None,
+        metadata=about(
+            "What explains the errors of simulated motion, by `actuator_causes`; None where nobody searched."
+        ),
+    )
 
     def fault(self) -> str:
         """What is wrong with the fields together: unknowns that the robot does not have."""
@@ -159,6 +166,20 @@ class ActuatorEstimate(SavedResult):
             if not set(x.joints) <= set(self.law.joints) or not set(x.parameters) <= set(self.robot.parameter_names):
                 return f"the robot has nothing for the unknown '{x.label}'"
         return ""
+
+    def with_causes(self, causes: ActuatorCauses) -> ActuatorEstimate:
+        """The estimate with what explains its errors, of which the verdict tells.
+
+        Parameters
+        ----------
+        causes : ActuatorCauses
+            Of :func:`dynid.actuators.actuator_causes`.
+
+        Returns
+        -------
+        ActuatorEstimate
+        """
+        return replace(self, causes=causes)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -38,11 +38,11 @@ from dynid.actuators.chains import independent_chains
 from dynid.actuators.logs import Log
 from dynid.actuators.rollouts import STEP, Directions, Rollout, Segments, rollout, touched
 from dynid.actuators.unknowns import ParameterSpace, Quantity
-from dynid.errors import SimulationFailed
+from dynid.errors import InvalidValue, SimulationFailed
 from dynid.robot.actuator_law import ActuatorLaw
 from dynid.robot.model import Robot
 
-__all__ = ["Fitted", "Stage", "fit", "inverse_of", "refit"]
+__all__ = ["Continued", "Fitted", "Stage", "continued", "fit", "inverse_of", "refit"]
 
 Array = NDArray[np.float64]
 
@@ -263,6 +263,36 @@ def refit(space: ParameterSpace, logs: Sequence[Log], values: Array, fitted: Fit
     return problem.result(point, fitted.horizon, used, converged)
 
 
+class Continued(NamedTuple):
+    """Values (C,) after a few steps, and the whitened sum of squares there."""
+
+    values: Array
+    cost: float
+
+
+def continued(
+    space: ParameterSpace,
+    logs: Sequence[Log],
+    starts: Sequence[Array],
+    *,
+    horizon: float,
+    sigma: Array,
+    step: float | None,
+    steps: int,
+) -> Continued | None:
+    """A few steps from the best of some starts (C,), over segments of one horizon; None if all diverge."""
+    problem = _Problem(space, logs, sigma, step)
+    stages = [_stage(logs, horizon, space, x) for x in starts]
+    errors = [problem.misfit(x, stage) for x, stage in zip(starts, stages, strict=True)]
+    best = int(np.argmin(errors))
+    if not np.isfinite(errors[best]):
+        return None
+    point = problem.at(starts[best], stages[best])
+    if np.isfinite(point.cost):
+        point = problem.minimize(point, _WHOLE_STAGE, None, steps)[0]
+    return Continued(point.values, point.cost)
+
+
 class _Problem:
     """Sum of squares of the position errors over sigma (n,), and the steps that reduce it.
 
@@ -286,10 +316,26 @@ class _Problem:
         self.parts = [_Part(c.joints, touched(c, along.parameters, along.law)) for c in independent_chains(space.robot)]
         self.velocity_std = [np.maximum(_VELOCITY * np.sqrt(np.mean(x.v**2, axis=0)), 1e-6) for x in logs]
 
+    def misfit(self, values: Array, stage: Stage) -> float:
+        """Whitened sum of squares at these values and initial states, without derivatives; infinite if unstable."""
+        parameters, fields = self.space.at(values)
+        law, total = self.space.law.changed(**fields), 0.0
+        for k, log in enumerate(self.logs):
+            found = self._simulated(k, stage, law, parameters)
+            if any(x.ended_early for x in found.endings):
+                return np.inf
+            rows = self._rows(k, stage)
+            error = log.measured[np.minimum(rows, len(log) - 1)] - law.bias - found.q
+            total += float(np.sum((error[rows < len(log)] / self.sigma) ** 2))
+        return total
+
     def at(self, values: Array, stage: Stage) -> _Point:
         """Simulate all segments at these values."""
         parameters, fields = self.space.at(values)
-        law = self.space.law.changed(**fields)
+        try:
+            law = self.space.law.changed(**fields)
+        except InvalidValue:  # beyond what a law can be
+            return _Point(values, stage, np.inf)
         simulated, slopes = [], []
         for k, log in enumerate(self.logs):
             found = self._simulated(k, stage, law, parameters, directions=self.space.directions)
@@ -387,13 +433,13 @@ class _Problem:
         return np.asarray(np.linalg.qr(stacked, mode="r"))
 
     def minimize(
-        self, point: _Point, tolerance: float, report: Callable[[float], object] | None
+        self, point: _Point, tolerance: float, report: Callable[[float], object] | None, steps: int = _STEPS
     ) -> tuple[_Point, int, bool]:
         """Levenberg-Marquardt steps until the cost no longer decreases."""
         damping = _DAMPING
-        for iteration in range(_STEPS):
+        for iteration in range(steps):
             if report is not None:
-                report(iteration / _STEPS)
+                report(iteration / steps)
             while True:
                 values, stage, expected = self._step(point, damping)
                 if point.cost - expected < _WORTH * tolerance * point.cost:
@@ -406,7 +452,7 @@ class _Problem:
             point, damping = trial, max(_DECAY * damping, _LEAST_DAMPING)
             if gain < tolerance:
                 return point, iteration + 1, True
-        return point, _STEPS, False
+        return point, steps, False
 
     def _step(self, point: _Point, damping: float) -> tuple[Array, Stage, float]:
         """Values and initial states after one damped step, and the cost that is expected there."""

@@ -20,7 +20,7 @@ from dynid.robot.actuator_law import ActuatorLaw
 from dynid.signals.filters import lowpass
 from dynid.signals.shift import shifted
 
-__all__ = ["first_values"]
+__all__ = ["balance_rows", "delayed_commands", "first_values"]
 
 Array = NDArray[np.float64]
 
@@ -59,10 +59,7 @@ class _Table:
     """Rows of the torque balance of one log: columns of the unknowns that do not depend on the delay."""
 
     def __init__(self, space: ParameterSpace, log: Log, linear: Sequence[int]) -> None:
-        edge = int(_EDGE * log.rate / log.cutoff)
-        edge = edge if len(log) > 4 * edge else 0
-        stride = max(1, (len(log) - 2 * edge) // _ROWS)
-        self.rows = slice(edge, len(log) - edge, stride)
+        self.rows = balance_rows(log, _ROWS)
         self.log = log
         robot = space.robot
         motion = (log.q[self.rows] - space.law.bias, log.v[self.rows], log.a[self.rows])
@@ -74,6 +71,13 @@ class _Table:
             self.columns = np.einsum("kip,cp->kic", regressor(robot, *motion), directions)
         else:
             self.columns = np.zeros((*self.rest.shape, len(linear)))
+
+
+def balance_rows(log: Log, most: int) -> slice:
+    """About so many rows of a log, without the transients of its filter."""
+    edge = int(_EDGE * log.rate / log.cutoff)
+    edge = edge if len(log) > 4 * edge else 0
+    return slice(edge, len(log) - edge, max(1, (len(log) - 2 * edge) // most))
 
 
 def _solved(
@@ -105,7 +109,7 @@ def _solved(
 def _system(space: ParameterSpace, table: _Table, delay: Array, linear: Sequence[int]) -> tuple[Array, Array]:
     """Columns (row, joint, unknown) and right side (row, joint) of the torque balance with a delayed command."""
     log, law = table.log, space.law
-    error, rate, torque = _inputs(log, law, delay)
+    error, rate, torque = delayed_commands(log, law, delay)
     parts = [x[table.rows] for x in (error, rate, torque)]
     columns, right = np.array(table.columns), -table.rest
     known = {"kp": law.kp, "kd": law.kd, "gain": law.gain}
@@ -128,7 +132,7 @@ def _system(space: ParameterSpace, table: _Table, delay: Array, linear: Sequence
     return columns, right
 
 
-def _inputs(log: Log, law: ActuatorLaw, delay: Array) -> tuple[Array, Array, Array]:
+def delayed_commands(log: Log, law: ActuatorLaw, delay: Array) -> tuple[Array, Array, Array]:
     """Position error, velocity error and torque that is fed forward, with a delayed command."""
     commands, t = log.commands, np.arange(len(log)) / log.rate
     hold = 0.5 / log.rate if law.hold == "zero" else 0.0  # a held command is late by half a row on average

@@ -94,6 +94,7 @@ _STRIBECK_SHARE = 0.1
 # Standard deviations of soft friction that is not asked for: its lead (s), and its width as a share of the velocity
 # that a joint exceeds during 5 % of the time.
 _LEAD, _WIDTH_SHARE = 0.01, 0.01
+_SLOWEST = 1e-3  # rad/s or m/s, least no-load velocity: zero has no meaning
 _SHARED = "shared"
 _JOINT = "joint"
 
@@ -144,6 +145,8 @@ class Unknown:
     @property
     def least(self) -> float:
         """Least value that has a meaning."""
+        if self.quantity is Quantity.NO_LOAD_VELOCITY:
+            return _SLOWEST
         return -np.inf if self.expression or self.quantity in _SIGNED else 0.0
 
 

@@ -27,6 +27,9 @@ _SMALL = 0.005
 _KP, _KP_FAILS, _KP_SIGNIFICANT = 0.05, 0.3, 4.0
 # Armature that is certain, over that of the given robot.
 _ARMATURE, _ARMATURE_FAILS, _CERTAIN = 5.0, 10.0, 2.0
+# Friction that is certain, over that of the given robot, from which a search for causes is asked for; and the factor by
+# which a cause that is named changes an armature or friction, from which the values are of no use.
+_FRICTION, _HARM = 2.0, 2.0
 _KD_ADVICE = (
     "check kd, kp, the order and the units of the joints; where kd acts on the velocity of the command too, give the "
     'law velocity_target = "command"'
@@ -50,22 +53,55 @@ def assess_actuators(
     -------
     Assessment
     """
-    return Assessment(
-        estimate.robot.name,
-        "actuators",
-        (
-            _solver(estimate),
-            check_held_out(unseen is not None),
-            check_repeated(np.nan if unseen is None else unseen.repeated),
-            _error(unseen),
-            _growth(estimate, unseen),
-            _better(estimate, unseen, prior),
-            _law(estimate),
-            _delay(estimate),
-            _armature(estimate),
-            _shown(estimate),
-        ),
+    others = (
+        _solver(estimate),
+        check_held_out(unseen is not None),
+        check_repeated(np.nan if unseen is None else unseen.repeated),
+        _error(unseen),
+        _growth(estimate, unseen),
+        _better(estimate, unseen, prior),
+        _law(estimate),
+        _armature(estimate),
+        _shown(estimate),
     )
+    failed = any(x.result == "failed" for x in others)
+    return Assessment(estimate.robot.name, "actuators", (_unmodeled(estimate, failed), _delay(estimate), *others))
+
+
+def _unmodeled(estimate: ActuatorEstimate, failed: bool) -> Check:
+    """Unmodeled effects; friction that is a multiple of the given one needs a search that finds none."""
+    code, found = CheckCode.RESIDUAL, estimate.causes
+    if found is not None and found.causes:
+        harm = failed or max(x.change for x in found.causes) > _HARM
+        words = ", and ".join(x for x in (found.words, found.effect) if x)
+        return Check(code, "failed" if harm else "warned", words, advice=found.advice)
+    doubled = _doubled(estimate)
+    if found is not None and not found.large and not (doubled and found.unexplained):
+        return Check(code, "passed", found.words)
+    if found is None and not doubled:
+        return unchecked(code, "nobody searched for unmodeled effects")
+    told = "no cause was searched" if found is None else found.words
+    words = ", and ".join(x for x in (doubled, told) if x)
+    advice = (
+        "search for unmodeled effects (actuator_causes)"
+        if found is None
+        else "look for cables, springs, bodies and gears that differ from the model of this joint; do not rely on its "
+        "armature and friction"
+    )
+    return Check(code, "warned", words, advice=advice)
+
+
+def _doubled(estimate: ActuatorEstimate) -> str:
+    """The friction that certainly is the largest multiple of the given one, if it has doubled; "" otherwise."""
+    found = [
+        (float((value - _CERTAIN * std) / prior), f"{x.label} is {value / prior:.2g} times the given one")
+        for x, value, std, prior in zip(
+            estimate.unknowns, estimate.values, estimate.std, estimate.prior_values, strict=True
+        )
+        if x.quantity == "friction" and not x.expression and np.isfinite(std) and prior > 0
+    ]
+    ratio, words = max(found, default=(0.0, ""))
+    return words if ratio > _FRICTION else ""
 
 
 def _solver(estimate: ActuatorEstimate) -> Check:

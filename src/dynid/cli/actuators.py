@@ -17,13 +17,14 @@ from dynid.cli.output import required
 from dynid.cli.progress import working
 from dynid.cli.report import conclude, judged, result_page
 from dynid.cli.wrap import with_logs
-from dynid.errors import DynidError, MissingArgument, UnknownName, WrongFormat
+from dynid.errors import DynidError, MissingArgument, TooFew, UnknownName, WrongFormat
 from dynid.export.simulators.registry import simulator_names, simulator_target
 
 if TYPE_CHECKING:
     from dynid.actuators.estimate import ActuatorEstimate
     from dynid.actuators.validation import PositionErrors
     from dynid.export.label import Label
+    from dynid.recording.recording import Recording
 
 
 @app.command()
@@ -89,6 +90,7 @@ def actuators(
     recording, unseen = inputs.read_split(validate, validate_share, validate_rows)
     with working("identifying actuators") as work:
         found = identify_actuators(robot, recording, given, unknown=quantities, progress=work.report)
+    found = _searched(found, recording, unseen)
     after = prior = None
     if unseen is not None:
         with working("simulating other motion"):
@@ -109,6 +111,17 @@ def actuators(
     conclude(lines, _page(found, after, prior), verdict, sheet, None if refused is not None else wanted, as_json)
     if refused is not None:
         raise refused
+
+
+def _searched(found: ActuatorEstimate, recording: Recording, unseen: Recording | None) -> ActuatorEstimate:
+    """The estimate with what explains its errors; as it is where a log is too short to leave a part of it out."""
+    from dynid.actuators.cause_search import actuator_causes
+
+    with working("searching for unmodeled effects") as work:
+        try:
+            return found.with_causes(actuator_causes(found, recording, unseen, progress=work.report))
+        except TooFew:
+            return found
 
 
 def _simulator_files(text: str | None, output: Path | None) -> dict[str, Path]:
@@ -175,6 +188,7 @@ def _page(found: ActuatorEstimate, after: PositionErrors | None, prior: Position
         "position_units": ["m" if kinds[joint] == "prismatic" else "rad" for joint in found.law.joints],
         "rows": found.rows,
         "notes": list(found.notes),
+        "causes": None if found.causes is None else found.causes.to_dict(),
         "confounded": [x._asdict() for x in found.confounded],
         "rms": found.rms.tolist(),
         "prior_rms": [float(x) if np.isfinite(x) else None for x in found.prior_rms],
