@@ -56,19 +56,6 @@ ALLOWED = {
     ("studio", "actuators"): "the step of actuators offers their unknowns",
     ("studio", "report"): "charts and bodies are drawn as on the page",
 }
-# Circles of imports between files that are left: files of results that import their own drawing, file or summary.
-CIRCLES: list[tuple[str, str]] = [
-    ("actuators", "estimate estimate_file"),
-    ("assessment", "drawing finding model.horizon model.line"),
-    ("excitation", "design drawing excitation files information plan sequencing stacking summary"),
-    ("excitation", "live live_colors"),
-    ("flexible", "estimate validation"),
-    ("friction", "apply drawing result"),
-    ("friction", "selection selection_file"),
-    ("identification", "covariance domain estimate estimate_file known pipeline summary validation"),
-    ("residual", "c_code comparison drawing files predictor residual streaming tables"),
-    ("simulation", "drawing simulation"),
-]
 
 
 def modules() -> dict[str, Path]:
@@ -168,7 +155,7 @@ def test_there_are_no_circles_of_imports_between_files() -> None:
         named = {name for _, name in imported_names(ast.parse(path.read_text(encoding="utf-8")))}
         graph[module] = {name if name in MODULES else name.rpartition(".")[0] for name in named} & set(MODULES)
         graph[module] -= {module, "dynid"}
-    assert circles(graph) == {tuple(f"dynid.{package}.{x}" for x in files.split()) for package, files in CIRCLES}
+    assert circles(graph) == set()
 
 
 def test_the_public_face_is_small() -> None:

@@ -667,6 +667,8 @@ def _class_codec(cls: type[Any], settings: Mapping[str, Any]) -> Codec:
         return Codec(datetime, datetime.isoformat, _as_stored)
     if issubclass(cls, Enum):
         return Codec(cls, lambda value: value.value, _as_stored)
+    if issubclass(cls, str):  # a code that knows its meaning
+        return Codec(str, str, lambda value, reading: cls(value))
     if issubclass(cls, BaseModel):
         return Codec(
             dict[str, Any],

@@ -210,7 +210,7 @@ def test_logs_in_patterns_and_another_folder(folder: Path, tmp_path: Path, monke
         ('[robot]\nfile = "tx40"\n[runs]\nvalidate_share = 2', "runs.validate_share: "),
         ('[robot]\nfile = "tx40"\n[runs]\nvalidate_rows = "7"', "runs.validate_rows takes START:STOP"),
         ('[robot]\nfile = "tx40"\n[log]\ncolums = 3', "did you mean columns"),
-        ('[robot]\nfile = "tx40"\n[log]\nrate = -3', "[log] rate must be positive"),
+        ('[robot]\nfile = "tx40"\n[log]\nrate = -3', "[log]: rate must be positive"),
         ('[robot]\nfile = "tx40"\nbase = "flying"', "robot.base: "),
         ('[robot]\nfile = "tx40"\nmass = -16.0', "robot.mass: "),
         ('[robot]\nfile = "tx40"\nmass = "heavy"', "robot.mass: "),

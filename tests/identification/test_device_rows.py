@@ -183,8 +183,8 @@ def no_work(*_: Any, **__: Any) -> Any:
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any filtering of a run fails the test."""
-    monkeypatch.setattr("dynid.identification.observation.prepare", no_work)
-    monkeypatch.setattr("dynid.identification.observation.base_parameters", no_work)
+    monkeypatch.setattr("dynid.identification.observing.prepare", no_work)
+    monkeypatch.setattr("dynid.identification.observing.base_parameters", no_work)
 
 
 def with_spring() -> dynid.Robot:

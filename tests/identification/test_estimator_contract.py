@@ -335,7 +335,7 @@ def test_options_are_checked_before_anything_runs(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("the work began before the options were checked")
 
-    for module in ("observation", "experiment"):
+    for module in ("observing", "experiment"):
         monkeypatch.setattr(f"dynid.identification.{module}.prepare", never)
     robot = arm()
     with pytest.raises(dynid.DataError, match=re.escape(words)):

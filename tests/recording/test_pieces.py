@@ -9,7 +9,7 @@ import polars
 import pytest
 
 import dynid
-from dynid.errors import DamagedFile, DataError, MissingData, NotFinite, TooLarge
+from dynid.errors import DamagedFile, MissingData, NotFinite, TooLarge
 from dynid.recording import DataSet, open_dataset
 from dynid.recording.dataset import is_long
 from dynid.recording.recording import Recording
@@ -109,7 +109,7 @@ def test_a_damaged_parquet_file_costs_one_sentence(tmp_path: Path, table: polars
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2 : len(raw) // 2 + 400] = bytes(400)
     path.write_bytes(raw)
-    with expect_error(DataError) as caught:
+    with expect_error(DamagedFile) as caught:
         open_dataset(path, ROBOT, longest=700)
     assert "\n" not in str(caught.value)
 

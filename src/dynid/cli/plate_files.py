@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DamagedFile, InvalidValue, Mismatch, MissingData, NotApplicable, TooFew, WrongFormat
-from dynid.mocap.resample import resample
 from dynid.recording.columns import guess_time
 from dynid.recording.files import stem_of
 from dynid.recording.formats import read_log, reader_of, readers
@@ -123,6 +122,7 @@ def _interval(given: str) -> tuple[float, float] | None:
 
 def _on_clock(t: Array, wrench: Array, run: Run, file: str) -> Array:
     """The wrench at the times of the run; both clocks count from their first sample."""
+    from dynid.mocap.resample import resample
 
     t, clock = t - t[0], run.t - run.t[0]
     if len(t) == len(clock) and np.abs(t - clock).max() < 0.01 * run.step:

@@ -12,7 +12,7 @@ from dynid.errors import DynidError, MissingFile
 from dynid.fleet.entries import FleetEntry
 from dynid.recording.load import load_recording
 from dynid.recording.partitions import hive_keys
-from dynid.recording.tables import PARQUET
+from dynid.recording.tables import SCANNED
 from dynid.robot.model import Robot
 
 if TYPE_CHECKING:
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
     from dynid.recording.log_format import LogFormat
 
-__all__ = ["SUFFIXES", "fleet_entries"]
+__all__ = ["fleet_entries"]
 
 # Tables of which a few columns are read alone.
-SUFFIXES = (*PARQUET.endings, ".csv")
 
 
 def fleet_entries(robot: Robot, folder: str | Path, *, log: LogFormat | None = None) -> list[FleetEntry]:
@@ -57,7 +56,7 @@ def fleet_entries(robot: Robot, folder: str | Path, *, log: LogFormat | None = N
     root = Path(folder).resolve()  # a worker of a cluster may run in another folder
     if not root.is_dir():
         raise MissingFile(f"no folder '{folder}'", "folder")
-    files = sorted(p for p in root.rglob("*") if p.is_file() and p.suffix.lower() in SUFFIXES)
+    files = sorted(p for p in root.rglob("*") if p.is_file() and p.suffix.lower() in SCANNED)
     placed = [(path, hive_keys(path.relative_to(root).parent.as_posix())) for path in files]
     placed = [(path, keys) for path, keys in placed if "robot" in keys and "date" in keys]
     if not placed:

@@ -1,4 +1,14 @@
-"""A body that is fixed to a link: its ten inertial parameters among the base parameters."""
+"""A body that is fixed to a link: its ten inertial parameters among the base parameters.
+
+The inertial parameters pi_L of a body on link L add to those of the link, so its part of the torques Y_b beta is
+
+    beta_L = K_L pi_L
+
+with the columns K_L of the map beta = K pi that belong to the link.
+
+Source: Khalil and Dombre, Modeling, Identification and Control of Robots (2002), for payloads as parameters of the last
+link.
+"""
 
 from __future__ import annotations
 

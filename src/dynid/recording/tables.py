@@ -22,6 +22,7 @@ from dynid.recording.table import Table, Unusable
 
 __all__ = [
     "PARQUET",
+    "SCANNED",
     "TEXT",
     "TextLayout",
     "data_lines",
@@ -195,6 +196,8 @@ PARQUET = Reader(
     function=read_parquet,
     compressed=True,
 )
+# Files of which single columns can be read.
+SCANNED = (*PARQUET.endings, ".csv")
 
 
 def parquet_columns(frame: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dynid.errors import DataError, InvalidValue, MissingArgument, MissingFile, NotWritable
-from dynid.fleet.folders import SUFFIXES
 from dynid.recording.partitions import hive_keys
+from dynid.recording.tables import SCANNED
 from dynid.studio.jobs import Done, Listener
 from dynid.studio.session import Session
 from dynid.studio.step_files import FLEET_FOUND, FLEET_PAGE, FLEET_TABLE
@@ -108,13 +108,13 @@ class FleetStep:
 
     def logs(self) -> list[str]:
         """Logs of the workspace that a fleet may be made of."""
-        return [n for n in self.session.recordings() if n.lower().endswith(SUFFIXES)]
+        return [n for n in self.session.recordings() if n.lower().endswith(SCANNED)]
 
     def runs(self, folder: str) -> list[FleetRun]:
         """The recordings of a folder."""
         root = self._folder(folder)
         out = []
-        for path in sorted(p for p in root.rglob("*") if p.suffix.lower() in SUFFIXES):
+        for path in sorted(p for p in root.rglob("*") if p.suffix.lower() in SCANNED):
             keys = hive_keys(path.relative_to(root).parent.as_posix())
             with suppress(DataError):
                 out.append(FleetRun(path.name, keys.get("robot", ""), keys.get("date", "")))

@@ -80,7 +80,7 @@ def check_factors_suffice(method: Method, options: MethodOptions, why: str = "wh
             if method.needs_runs
             else f"{again} needs the samples again"
         )
-        raise NotApplicable(f"{needs}, {why}; use {one_of(_from_factors())}")
+        raise NotApplicable(f"{needs}, {why}; use {one_of(_from_factors())}", "method")
 
 
 def _from_factors() -> list[str]:
