@@ -157,6 +157,6 @@ def test_causes_survive_saving(tmp_path: Path) -> None:
     whole = json.loads((tmp_path / "a.json").read_text())
     for field, value in {"tested": "many", "joint": 3, "causes": [{}], "added": 1}.items():
         (tmp_path / "b.json").write_text(json.dumps(whole | {"causes": whole["causes"] | {field: value}}))
-        with refused("causes of actuators are damaged", field):
+        with refused("damaged estimate of actuators: causes", field):
             load_actuators(tmp_path / "b.json")
     assert issubclass(TooFew, DataError)

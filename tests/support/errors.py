@@ -21,4 +21,4 @@ def expect_error(
         yield info
     error = info.value
     assert (type(error), error.argument, error.code) == (kind, argument, code or kind.usual_code), str(error)
-    assert str(error).isprintable() and len(str(error)) > len("it is wrong")
+    assert str(error).isprintable()

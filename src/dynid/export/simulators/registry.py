@@ -34,5 +34,7 @@ def simulator_target(name: str) -> SimulatorTarget:
     """The simulator of this name."""
     names = simulator_names()
     if name not in names:
-        raise UnknownName(f"simulator '{name}' is unknown: use {', '.join(names)}{did_you_mean(name, names)}", "solver")
+        raise UnknownName(
+            f"simulator '{name}' is unknown: use {', '.join(names)}{did_you_mean(name, names)}", "simulator"
+        )
     return simulator_targets()[name]
