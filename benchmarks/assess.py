@@ -12,7 +12,7 @@ import pinocchio as pin
 from numpy.typing import NDArray
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 
 Array = NDArray[np.float64]
 DURATION, RATE = 60.0, 200.0

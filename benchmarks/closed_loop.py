@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import dynid
 from dynid import controllers
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.export.mjcf import write_mjcf
 from dynid.identification.estimators.feasible import feasible
 from dynid.identification.experiment import Experiment

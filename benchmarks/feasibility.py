@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import dynid
 import dynid.robot
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.feasibility.baselines.nonlinear import nonlinear_fit
 from dynid.feasibility.baselines.point_mass import point_mass_fit
 from dynid.feasibility.baselines.result import body_columns, signed_columns

@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 from threadpoolctl import threadpool_limits
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.feasibility.baselines.result import body_columns
 from dynid.feasibility.constraints import Inertia, Mass, link_scales
 from dynid.feasibility.fit import fit

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.jackknife import NoiseModel
 from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from

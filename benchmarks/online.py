@@ -16,7 +16,7 @@ from numba.core.runtime import _nrt_python, rtsys
 from numpy.typing import NDArray
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.online import OnlineIdentification, PayloadMonitor
 from dynid.signals.settings import Signals, uniform
 from studies.reproduce.robot_cases import Case, lwr4, ur10e

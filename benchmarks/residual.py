@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 import dynid
 from benchmarks.residual_peers import VARIANCES, agree, gpytorch_singles, gpytorch_step, sklearn_singles
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.residual import exact, sparse
 from dynid.residual.blend import Blend
 from dynid.residual.features import Features, fit_features

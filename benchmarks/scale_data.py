@@ -18,7 +18,7 @@ import polars
 
 import dynid
 from benchmarks.identify import arm
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 
 RATE = 1000.0
 PARTITION = 500_000

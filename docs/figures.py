@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dynid
 import dynid.simulation
 from dynid import controllers
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.feasibility import constraints
 from dynid.report.charts import Chart
 from dynid.residual.rows import TorqueRows

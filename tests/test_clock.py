@@ -146,4 +146,4 @@ def test_a_reader_that_waits_too_long_may_be_on_a_busy_computer(
     path = tmp_path / "log.mat"
     path.write_bytes(b"0")
     with pytest.raises(dynid.DataError, match="computer too busy; set DYNID_MAX_READER_SECONDS"):
-        read_in_child("dynid.recording.hdf5:extract", path, tmp_path)
+        read_in_child("dynid.recording.arrays:extract", path, tmp_path)

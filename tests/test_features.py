@@ -140,7 +140,7 @@ def test_few_features_are_not_built_and_each_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["dynid.Robot.nothing", "dynid.identify_all", "dynid.excitation.fourier.fourier", "dynid.no.thing"]
+    "name", ["dynid.Robot.nothing", "dynid.identify_all", "dynid.excitation.basis.fourier", "dynid.no.thing"]
 )
 def test_a_name_that_is_not_public_is_found(name: str) -> None:
     """Missing attributes, missing functions, and functions of modules that are not public."""

@@ -41,7 +41,7 @@ def read_in_child(
     Parameters
     ----------
     function : str
-        Module and name, such as "dynid.recording.hdf5:extract". What it returns must be representable in JSON; arrays
+        Module and name, such as "dynid.recording.arrays:extract". What it returns must be representable in JSON; arrays
         are written into `folder`.
     path : Path
         The file to read, or a folder of files.

@@ -15,8 +15,7 @@ import polars as pl
 from dynid.errors import DataError
 from dynid.identification.estimators.registry import own_methods
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Start
-from dynid.montecarlo.study import monte_carlo
-from dynid.montecarlo.tables import MonteCarlo
+from dynid.montecarlo.study import MonteCarlo, monte_carlo
 from dynid.parameters.base import base_parameters
 from dynid.progress import ProgressCallback
 from dynid.robot.model import Robot

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynid.controllers import bandwidth_gains, cascade
 from dynid.errors import DataError
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.montecarlo.scenario import Scenario
 from dynid.parameters.base import base_parameters
 from dynid.robot.inertia import INERTIAL_SYMBOLS, inertia_from_com

@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
 
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from dynid.robot.inertia import inertia_from_com

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.functions import mass_matrix
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
 from dynid.progress import Progress

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.excitation.amplitudes import series_without_offset
-from dynid.excitation.basis import Fourier, Narrowed, at_rest
+from dynid.excitation.basis import Fourier, Narrowed, at_rest, fourier
 from dynid.excitation.design import design_excitation
 from dynid.excitation.excitation import Excitation
-from dynid.excitation.fourier import fourier
 from dynid.excitation.limits import MotionLimits
 from dynid.excitation.planners import double_s
 from dynid.parameters.base import BaseParameters, base_parameters

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dynid.assessment.verdict.assess import evidence_of
 from dynid.assessment.verdict.model_checks import check_domain
-from dynid.excitation.fourier import fourier
+from dynid.excitation.basis import fourier
 from dynid.identification.pipeline import identify
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.feasibility.baselines.sanity import rule_list, tensor_entries, violated_rules
+from dynid.feasibility.baselines.nonlinear import rule_list, tensor_entries, violated_rules
 from dynid.feasibility.constraints import Inertia, Notion
 from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import inertia_to_com, inertia_to_spatial, inertia_violations

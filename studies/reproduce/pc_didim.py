@@ -21,8 +21,7 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.experiment import Experiment
 from dynid.identification.pipeline import estimate_from
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Scenario
-from dynid.montecarlo.study import monte_carlo
-from dynid.montecarlo.tables import MonteCarlo
+from dynid.montecarlo.study import MonteCarlo, monte_carlo
 from dynid.parameters.base import base_parameters
 from dynid.robot.load import load_robot
 from dynid.simulation.closed_loop import ClosedLoop

@@ -17,8 +17,7 @@ import numpy as np
 import polars as pl
 
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Scenario
-from dynid.montecarlo.study import monte_carlo
-from dynid.montecarlo.tables import MonteCarlo
+from dynid.montecarlo.study import MonteCarlo, monte_carlo
 from dynid.progress import ProgressCallback
 from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import DataError
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run

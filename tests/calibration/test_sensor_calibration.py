@@ -16,7 +16,7 @@ from dynid import Recording, Robot, Run
 from dynid.calibration.sensors.unknowns import WORDS, units_of
 from dynid.cli.main import app
 from dynid.errors import InvalidValue, MissingArgument, NotApplicable, NotIdentifiable
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.robot.posture import tilted_gravity
 from dynid.signals.shift import shifted
 from tests.support.errors import expect_error

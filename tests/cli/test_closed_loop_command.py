@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 import dynid
 from dynid.cli.main import app
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.controller_files import load_controller
 from dynid.simulation.engine import simulate

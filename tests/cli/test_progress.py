@@ -22,7 +22,7 @@ import dynid
 from dynid.cli import progress
 from dynid.cli.main import app
 from dynid.cli.progress import working
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.progress import Progress
 from dynid.simulation.closed_loop import ClosedLoop
 from dynid.simulation.controller_files import load_controller

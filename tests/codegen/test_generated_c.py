@@ -12,7 +12,7 @@ import pytest
 
 import dynid
 from dynid import Robot
-from dynid.codegen.c_sines import SINE_COSINE
+from dynid.codegen.c import SINE_COSINE
 from dynid.codegen.compiled import STRICT, find_compiler
 from dynid.codegen.functions import FUNCTIONS
 from dynid.errors import DynidError

@@ -15,8 +15,7 @@ import dynid
 from dynid.cli.main import app
 from dynid.errors import ModelError
 from dynid.export.label import Label
-from dynid.export.mjcf import write_mjcf
-from dynid.export.mjcf_springs import Springs
+from dynid.export.mjcf import Springs, write_mjcf
 from dynid.flexible import FlexibleEstimate, identify_flexible, write_flexible
 from dynid.simulation.unmodeled import link_side
 from tests.support.flexible_plant import recording, robot

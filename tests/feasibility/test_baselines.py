@@ -20,9 +20,8 @@ from dynid.feasibility.baselines import (
     reparametrization,
     reparametrized_fit,
 )
-from dynid.feasibility.baselines.nonlinear import nonlinear_fit, physical_fit
+from dynid.feasibility.baselines.nonlinear import nonlinear_fit, physical_fit, rule_list, sanity_rules, tensor_entries
 from dynid.feasibility.baselines.point_mass import box_points, point_mass_columns, point_mass_fit
-from dynid.feasibility.baselines.sanity import rule_list, sanity_rules, tensor_entries
 from dynid.feasibility.baselines.virtual_parameters import virtual_parameters_test
 from dynid.feasibility.constraints import Inertia, Signs
 from dynid.feasibility.fit import fit

@@ -12,10 +12,9 @@ from scipy import sparse
 
 import dynid
 from dynid.errors import DamagedFile, MissingFile, NotApplicable, UnknownName
-from dynid.feasibility.agreement import FitProblem
+from dynid.feasibility.agreement import FitProblem, solve_with_cvxpy
 from dynid.feasibility.cone import Block, ConeProgram
 from dynid.feasibility.constraints import Constraints, Ellipsoids, Fixed, Inertia, Mass, Signs
-from dynid.feasibility.cvxpy_solvers import solve_with_cvxpy
 from dynid.feasibility.regression import fit_problem, fit_regressor
 from dynid.feasibility.semidefinite import semidefinite
 from tests.support.errors import expect_error

@@ -16,8 +16,7 @@ from dynid.cli.demo import synthetic_recording
 from dynid.export.contents import refuse_infeasible
 from dynid.feasibility.cone import ConeProgram, ConeSolution
 from dynid.feasibility.constraints import Mass, link_scales
-from dynid.feasibility.fit import Fit, fit
-from dynid.feasibility.restore import outside, restored
+from dynid.feasibility.fit import Fit, fit, outside, restored
 from dynid.feasibility.sets import FeasibleSet, feasible_set
 from dynid.identification.estimators.feasible import boundary_notes
 from dynid.inertia import inertia_from_pseudo, inertia_to_pseudo, inertia_violations

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.errors import ModelError
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.friction.models import friction_model
 from dynid.friction.pieces import Features
 from tests.support.friction_truth import EXACT

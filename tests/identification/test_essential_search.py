@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.identification import essential_parameters, estimate_from, observe
-from dynid.identification.essential_search import best_by_f_test, best_within_ratio
+from dynid.identification.known import best_by_f_test, best_within_ratio
 from tests.identification.test_estimate import EXACT, arm, record
 
 Array = NDArray[np.float64]

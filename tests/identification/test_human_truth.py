@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 import dynid
 from dynid import Recording, Robot, Run, Signals
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.recording import WrenchSensor
 from dynid.robot.inertia import inertia_from_com, inertia_to_com
 from tests.support.humanoids import Dance, from_euler, humanoid

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dynid.identification.observation import Observation
 from dynid.identification.observing import observe
+from dynid.identification.posterior import LeftOver, independent_shares, scatter
 from dynid.identification.row_stream import Block
-from dynid.identification.tempering import LeftOver, independent_shares, scatter
 from tests.support.synthetic import EXACT, arm, record
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from polars.testing import assert_frame_equal
 import dynid
 from dynid import controllers
 from dynid.errors import DamagedFile, Infeasible, InvalidType, InvalidValue, NotWritable, UnknownName
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.files import _computer
 from dynid.montecarlo import study as driver
 from dynid.montecarlo.scenario import Estimator, MonteCarloStudy, Scenario, perturbed_parameters

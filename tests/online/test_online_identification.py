@@ -14,7 +14,7 @@ import dynid
 from dynid.errors import ConflictingArguments, DataError, InvalidShape, Mismatch, MissingArgument, NotApplicable, TooFew
 from dynid.identification.pipeline import identify
 from dynid.online import OnlineIdentification
-from dynid.online.factors import BLOCKS
+from dynid.online.identification import BLOCKS
 from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, arm, base_of, record
 

@@ -11,7 +11,7 @@ import pytest
 import dynid
 from dynid.errors import DataError, ModelError
 from dynid.online import EventKind, PayloadEvent, PayloadMonitor, PayloadState
-from dynid.online.segment import Rows
+from dynid.online.payload import Rows
 from tests.support import carrying_plant
 from tests.support.carrying_plant import CENTRE, MASS, Carried, carry
 

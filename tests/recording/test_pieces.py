@@ -78,8 +78,8 @@ def test_a_text_without_a_header_and_with_long_blocks(
     tmp_path: Path, table: polars.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks that end in the middle of a line, and a layout that only the first of them shows."""
-    monkeypatch.setattr("dynid.recording.pieces._BLOCK", 1000)
-    monkeypatch.setattr("dynid.recording.pieces._HEAD", 2000)
+    monkeypatch.setattr("dynid.recording.dataset._BLOCK", 1000)
+    monkeypatch.setattr("dynid.recording.dataset._HEAD", 2000)
     path = tmp_path / "long.txt"
     path.write_text(table.write_csv(include_header=False))
     names = {name: k for k, name in enumerate(table.columns)}
@@ -152,8 +152,8 @@ def test_which_files_are_read_in_pieces(
 
 
 def test_a_text_that_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynid.recording.pieces._BLOCK", 100)
-    monkeypatch.setattr("dynid.recording.pieces._LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("dynid.recording.dataset._BLOCK", 100)
+    monkeypatch.setattr("dynid.recording.dataset._LONGEST_LINE", 1 << 20)
     path = tmp_path / "long.csv"
     path.write_bytes(b"t,q1\n0,1\n" + b"1" * (2 << 20))
     with expect_error(TooLarge):

@@ -24,7 +24,7 @@ from dynid.errors import (
     Unsupported,
 )
 from dynid.residual.blend import Blend
-from dynid.residual.exponential import decay
+from dynid.residual.compiled import decay
 from dynid.residual.flattened import leading
 from dynid.residual.layout import INTEGERS, NUMBERS
 from dynid.residual.prediction import Prediction

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dynid.residual.features import Features
-from dynid.residual.folds import fold_numbers, held_out_errors
+from dynid.residual.fit import fold_numbers, held_out_errors
 from dynid.residual.kernel import parse_kernel
 from dynid.residual.noise import Noise
 from dynid.residual.problem import Problem

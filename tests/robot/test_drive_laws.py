@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.codegen.drive_text import _SHARP, _SMOOTH
-from dynid.export.mjcf_parts import DRIVE_KEYS
+from dynid.codegen.tensor_file import _SHARP, _SMOOTH
+from dynid.export.mjcf import DRIVE_KEYS
 from dynid.robot.drives import (
     DRIVE_LAWS,
     FRICTION_SYMBOLS,

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 import dynid
 from dynid import Robot
 from dynid.errors import ModelError
-from dynid.robot.body_torques import body_torques
-from dynid.robot.effects import EFFECTS
+from dynid.robot.effects import EFFECTS, body_torques
 from dynid.robot.serialize import robot_from_dict, robot_to_dict
 from tests.support.errors import expect_error
 from tests.support.random_robots import random_robot

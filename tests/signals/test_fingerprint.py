@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.errors import Mismatch
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.signals.fingerprint import Fingerprint, fingerprint
 from dynid.signals.repetition import repeated_share
 from dynid.signals.settings import Motion, prepare

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
-from dynid.signals.filters import decimate
-from dynid.signals.zero_phase import zero_phase
+from dynid.signals.filters import decimate, zero_phase
 
 
 @pytest.mark.parametrize("columns", [1, 3, 16, 50])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.identification.pipeline import identify
-from dynid.residual.folds import held_out_errors
+from dynid.residual.fit import held_out_errors
 from dynid.residual.rows import TorqueRows
 from studies.reproduce.registry import find_study
 from studies.reproduce.residual_robots import SPLITS, errors

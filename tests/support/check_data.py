@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dynid
 from dynid import Recording, Robot, Run
 from dynid.assessment import Finding
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid import Robot
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.robot import Joint, Limits, Link
 from dynid.simulation.reference import Reference
 

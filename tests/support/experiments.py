@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.controllers import bandwidth_gains, cascade
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.experiment import Experiment
 from dynid.signals.settings import Signals
 from dynid.simulation.closed_loop import ClosedLoop

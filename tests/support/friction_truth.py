@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.friction.models import friction_model
 from dynid.friction.pieces import Features
 from dynid.friction.rows import without_friction

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from dynid.signals.settings import Signals

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import dynid
 from dynid import Recording, Robot, Run
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.loads import measured, wrench_at_base
 from dynid.recording import WrenchSensor
 from dynid.robot import Joint, Link

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.controllers import bandwidth_gains, cascade
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.estimators.least_squares import ols
 from dynid.identification.experiment import Experiment
 from dynid.robot.model import Robot

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import dynid
 from dynid import Robot
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from tests.support.humanoids import Dance, from_euler
 
 Array = NDArray[np.float64]

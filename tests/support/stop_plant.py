@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid import Recording, Robot, Run
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.export.mjcf import write_mjcf
 from studies.reproduce import plants
 from studies.reproduce.plants import Drives, integrate, with_drive_values

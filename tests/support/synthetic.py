@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.observation import Block, Observation, fold
 from dynid.parameters.base import BaseParameters, base_parameters
 from dynid.recording.recording import Recording

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import dynid
 import dynid.simulation
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 
 Array = NDArray[np.float64]
 

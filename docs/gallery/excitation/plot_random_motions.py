@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dynid
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 
 robot = dynid.load_robot("twolink", friction="viscous+coulomb")
 limits = {"joint*": {"lower": -1.5, "upper": 1.5, "velocity": 3.0}}

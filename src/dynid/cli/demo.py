@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dynid.assessment.verdict.assess import assess
 from dynid.assessment.verdict.assessment import Assessment
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.estimate import Estimate
 from dynid.identification.pipeline import identify
 from dynid.identification.validation_errors import Validation

@@ -1,5 +1,5 @@
+from .mjcf import Springs as Springs
 from .mjcf import write_mjcf as write_mjcf
-from .mjcf_springs import Springs as Springs
 from .model_file import write as write
 from .parameters import load_parameters as load_parameters
 from .parameters import write_parameters as write_parameters

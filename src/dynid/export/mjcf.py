@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,21 +12,244 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import ModelError
-from dynid.export.contents import infeasible_drives, numbers_text, refuse_infeasible, with_mean_friction
+from dynid.export.contents import (
+    infeasible_drives,
+    lost_drives,
+    number,
+    numbers_text,
+    own_term,
+    plain_joint_terms,
+    refuse_infeasible,
+    with_mean_friction,
+)
 from dynid.export.label import Label, labelled
-from dynid.export.mjcf_loops import add_loops
-from dynid.export.mjcf_parts import drive_attributes, drive_warnings, inertial_attributes, pose_attributes
-from dynid.export.mjcf_springs import Springs, add_spring
-from dynid.export.xmltext import XmlText, document
+from dynid.export.template import Named, Template, match_template
+from dynid.export.xmltext import Element, XmlText, document, open_tag
 from dynid.files import writing
-from dynid.robot.inertia import inertia_violations
+from dynid.robot.constraints import JointEquality, LoopKind
+from dynid.robot.drives import TermKind, file_keys
+from dynid.robot.inertia import consistency_room, inertia_to_com, inertia_to_spatial, inertia_violations, move_inertia
+from dynid.robot.mjcf_files import include_files
+from dynid.robot.mjcf_values import changing_setting, read_settings
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint, Link
+from dynid.robot.posture import link_placements
 from dynid.robot.spatial import clean, inverse_placement
+from dynid.robot.xmlfile import read_xml
 
-__all__ = ["missing_meshes", "mjcf_content", "write_mjcf"]
+__all__ = [
+    "DRIVE_KEYS",
+    "Springs",
+    "add_loops",
+    "add_spring",
+    "drive_attributes",
+    "drive_warnings",
+    "inertial_attributes",
+    "missing_meshes",
+    "mjcf_content",
+    "patched_mjcf",
+    "pose_attributes",
+    "write_mjcf",
+]
 
 Array = NDArray[np.float64]
+
+
+# What bodies and joints of MJCF are given, whether their file is new or an old one that changes.
+
+
+DRIVE_KEYS = file_keys("mjcf")
+_LEAST = 1e-13  # kg and kg m2; MuJoCo refuses moving bodies with less than 1e-14 of either
+
+
+def inertial_attributes(pi: Array, name: str, warnings: list[str]) -> dict[str, str]:
+    """The inertia of a link about its centre of mass, lifted by rounding where MuJoCo would stumble over it."""
+    where = f"link '{name}'"
+    if pi[0] == 0 and np.any(pi[1:4]):
+        raise ModelError(f"{where} has a first moment but no mass, which MJCF cannot hold", code="unsupported")
+    if pi[0] == 0:
+        mass, com, tensor = np.asarray(_LEAST), np.zeros(3), inertia_to_spatial(pi)[3:, 3:]
+    else:
+        mass, com, tensor = inertia_to_com(pi)
+    # MuJoCo wants positive principal values, the largest no more than the sum of the others, to the last bit.
+    principal, room, rounding = consistency_room(pi)
+    short = _LEAST * max(1.0, principal[2]) - room
+    if mass < 0 or room < -rounding:
+        laws = "; ".join(inertia_violations(pi))
+        warnings.append(f"{where} is not physically consistent, MuJoCo will not load it: {laws}")
+    elif pi[0] == 0 or short > 0:
+        tensor = tensor + max(short, 0.0) * np.eye(3)
+        added = f"{max(short, 0.0):.1g} kg m2" + (f" and {_LEAST:.1g} kg" if pi[0] == 0 else "")
+        warnings.append(f"{where} has no mass or no extent; MuJoCo needs some, so it is written with {added} more")
+    xx, xy, xz, yy, yz, zz = tensor[np.triu_indices(3)]
+    full = numbers_text((xx, yy, zz, xy, xz, yz))
+    return {"pos": numbers_text(com), "mass": number(float(mass)), "fullinertia": full}
+
+
+def pose_attributes(h: Array) -> dict[str, str]:
+    """pos and quat of a placement, left out where they are nothing."""
+    h, out = clean(h), {}
+    if np.any(h[:3, 3]):
+        out["pos"] = numbers_text(h[:3, 3])
+    if not np.array_equal(h[:3, :3], np.eye(3)):
+        import pinocchio as pin
+
+        turn = pin.Quaternion(h[:3, :3])
+        out["quat"] = numbers_text((turn.w, turn.x, turn.y, turn.z))
+    return out
+
+
+def drive_attributes(robot: Robot, joint: Joint, degrees: bool = False) -> dict[str, str]:
+    """Drive attributes of a joint, for those terms that the robot models."""
+    out = {}
+    for key, term in plain_joint_terms(robot, joint.name, DRIVE_KEYS).items():
+        out[key] = number(term.value)
+        if term.kind == TermKind.SPRING:
+            turn = degrees and joint.kind == "revolute"
+            out["springref"] = number(np.degrees(term.rest) if turn else term.rest)
+    return out
+
+
+def drive_warnings(robot: Robot) -> list[str]:
+    """Drive terms that MJCF cannot hold, and those that MuJoCo reads otherwise."""
+    out = lost_drives(robot, "MJCF", lambda t: t.kind in DRIVE_KEYS and own_term(robot, t))
+    for term in robot.drives:
+        if term.kind == TermKind.COULOMB and own_term(robot, term) and term.value < 0:
+            out.append(f"{term.name} is negative ({term.value:.4g}): MuJoCo takes it for zero")
+    return out
+
+
+# Closed loops in MJCF: equality constraints between sites, and the assembled posture as a keyframe.
+
+_COEFFICIENTS = 5  # of a polynomial in MJCF
+
+
+def add_loops(root: ET.Element, robot: Robot, bodies: list[ET.Element], warnings: list[str]) -> None:
+    """Write the loops of a robot. `bodies` has the element of each link.
+
+    A rod is a tendon of constant length; MuJoCo measures its length from the one at zero positions.
+    """
+    if not robot.loops:
+        return
+    section = root.find("equality")
+    if section is None:
+        section = ET.SubElement(root, "equality")
+    taken = {e.get("name") for e in root.iter("site")}
+    at_zero = link_placements(robot.tree)
+    for number_of, loop in enumerate(robot.loops, start=1):
+        name = loop.name or f"loop{number_of}"
+        if isinstance(loop, JointEquality):
+            if len(loop.polynomial) > _COEFFICIENTS:
+                warnings.append(f"{loop} is not written: its polynomial has a degree above 4, the largest in MJCF")
+            else:
+                _add_equality(root, section, loop, name)
+            continue
+        sites = []
+        for frame in (loop.first, loop.second):
+            site = frame.name
+            while site in taken:
+                site += f"_{number_of}"
+            taken.add(site)
+            ET.SubElement(bodies[frame.link], "site", {"name": site, **pose_attributes(frame.placement)})
+            sites.append(site)
+        if loop.kind != LoopKind.ROD:
+            ET.SubElement(section, loop.kind.value, name=name, site1=sites[0], site2=sites[1])
+            continue
+        tendon = ET.SubElement(_tendons(root), "spatial", name=name)
+        for site in sites:
+            ET.SubElement(tendon, "site", site=site)
+        ends = [(at_zero[f.link] @ f.placement)[:3, 3] for f in (loop.first, loop.second)]
+        change = loop.length - float(np.linalg.norm(ends[0] - ends[1]))
+        ET.SubElement(section, "tendon", name=name, tendon1=name, polycoef=f"{number(change)} 0 0 0 0")
+    if robot.base == "floating":
+        warnings.append("the assembled posture is not written: a keyframe would need the pose of the base")
+        return
+    assert robot.assembled is not None
+    place = dict(zip(robot.tree_coordinates, robot.assembled, strict=True))
+    for joint in robot.joints:
+        if joint.mimic is not None:
+            place[joint.name] = joint.mimic.ratio * place[joint.mimic.leader] + joint.mimic.offset
+    order = [e.get("name") for e in root.iter("joint") if e.get("name") in place and e.get("type") is not None]
+    key = ET.SubElement(root, "keyframe")
+    ET.SubElement(key, "key", name="assembled", qpos=numbers_text([place[str(x)] for x in order]))
+
+
+def _tendons(root: ET.Element) -> ET.Element:
+    found = root.find("tendon")
+    return ET.SubElement(root, "tendon") if found is None else found
+
+
+def _add_equality(root: ET.Element, section: ET.Element, equality: JointEquality, name: str) -> None:
+    """An equality between joints, as one between fixed tendons."""
+    ends = {"tendon1": name}
+    sums = [(name, equality.weights)]
+    if equality.leaders:
+        ends["tendon2"] = f"{name}_leaders"
+        sums.append((ends["tendon2"], equality.leaders))
+    for tendon, weights in sums:
+        fixed = ET.SubElement(_tendons(root), "fixed", name=tendon)
+        for joint, weight in weights.items():
+            ET.SubElement(fixed, "joint", joint=joint, coef=number(weight))
+    padded = [*equality.polynomial, *[0.0] * (_COEFFICIENTS - len(equality.polynomial))]
+    ET.SubElement(section, "tendon", {"name": name, **ends, "polycoef": numbers_text(padded)})
+
+
+# Springs between motors and links in MJCF: two joints with one axis, and tendons for what acts on their sum.
+
+# Attributes of a joint that a fixed tendon has as well, by their names there.
+_ON_LINK = {"damping": "damping", "frictionloss": "frictionloss", "stiffness": "stiffness", "springref": "springlength"}
+
+
+@dataclass(frozen=True, eq=False)
+class Springs:
+    """Motors and springs of flexible joints, on the joint side.
+
+    Attributes
+    ----------
+    motors : Robot
+        A robot whose drive terms are those of the motors; its bodies are not used.
+    stiffness : mapping of str to float
+        Stiffness per flexible joint, N m/rad or N/m.
+    damping : mapping of str to float
+        Damping per flexible joint, N m s/rad or N s/m.
+    """
+
+    motors: Robot
+    stiffness: Mapping[str, float]
+    damping: Mapping[str, float]
+
+
+def add_spring(root: ET.Element, body: ET.Element, robot: Robot, joint: Joint, springs: Springs) -> None:
+    """Make the joint that was added to a body last the motor of a flexible joint, and add its deflection.
+
+    The position of the link is the sum of both: what acts on the link is a fixed tendon over them.
+    """
+    element = body.findall("joint")[-1]
+    motor = drive_attributes(springs.motors, joint)
+    if joint.name not in springs.stiffness:  # a rigid joint has motor and link in one
+        for key, value in motor.items():
+            element.set(key, number(float(value) + float(element.get(key, "0"))))
+        return
+    if joint.mimic is not None or any(j.mimic is not None and j.mimic.leader == joint.name for j in robot.joints):
+        raise ModelError(
+            f"'{joint.name}' is flexible and coupled to another joint, which MJCF cannot hold", code="unsupported"
+        )
+    on_link = {_ON_LINK[key]: element.attrib.pop(key) for key in _ON_LINK if key in element.attrib}
+    element.attrib.update(motor)
+    deflection = {key: value for key, value in element.attrib.items() if key in ("type", "pos", "axis")}
+    spring = {
+        "stiffness": number(springs.stiffness[joint.name]),
+        "damping": number(springs.damping[joint.name]),
+    }
+    name = f"{joint.name}_deflection"
+    ET.SubElement(body, "joint", {"name": name} | deflection | spring)
+    if on_link:
+        section = root.find("tendon")
+        section = ET.SubElement(root, "tendon") if section is None else section
+        tendon = ET.SubElement(section, "fixed", {"name": f"{joint.name}_link"} | on_link)
+        for each in (joint.name, name):
+            ET.SubElement(tendon, "joint", joint=each, coef="1")
+
 
 _WORLD = "world"  # MuJoCo's own body, a name that no other may have
 
@@ -94,8 +318,6 @@ def mjcf_content(
         warnings += drive_warnings(springs.motors)
     if template is None:
         return document(_from_tree(robot, warnings, springs)), warnings
-    from dynid.export.mjcf_template import patched_mjcf
-
     return patched_mjcf(robot, Path(template), warnings).to_bytes(), warnings
 
 
@@ -228,3 +450,148 @@ def _add_equalities(root: ET.Element, robot: Robot) -> None:
         for name, mimic in followers:
             line = numbers_text([mimic.offset, mimic.ratio, 0, 0, 0])
             ET.SubElement(section, "joint", joint1=name, joint2=mimic.leader, polycoef=line)
+
+
+# Change the inertias and drives in the text of an MJCF file.
+
+
+_NOTHING = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
+_TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+
+
+def patched_mjcf(robot: Robot, path: Path, warnings: list[str]) -> XmlText:
+    """The text of an MJCF file with the inertias and drives of a robot; included files with bodies are put into it."""
+    root = read_xml(path)
+    if root.tag != "mujoco":
+        raise ModelError(
+            f"the template '{path.name}' is not an MJCF file: its root element is <{root.tag}>",
+            "template",
+            code="file_format",
+        )
+    include_files(root, path, {path.resolve()})
+    setting = changing_setting(root)
+    if setting:
+        raise ModelError(
+            f"the template '{path.name}' has the compiler setting {setting}, which changes inertias after reading: "
+            "write a new file, or remove the setting",
+            "template",
+            code="unsupported",
+        )
+    settings = read_settings(root)
+    template = match_template(robot, path)
+    file = _with_included_bodies(XmlText.read(path), path.parent)
+    bodies = Named(_bodies(file.root, template.robot.base == "floating"), path.name)
+    targets = _targets(robot, template, bodies, warnings)
+    for name, pi in targets.items():
+        _give(file, bodies[name], inertial_attributes(pi, name, warnings))
+    emptied = [x for names in template.fixed.values() for x in names if x not in targets]
+    for name in emptied if targets else []:
+        _take(file, bodies[name])
+    if settings.inertia_from_geom == "true":
+        for compiler in file.root.findall("compiler"):
+            file.set(compiler, {}, drop=["inertiafromgeom"])
+        for name, body in bodies.items():
+            if name not in targets and name not in emptied:
+                for old in _inertials(body):
+                    file.remove(old)
+    joints = Named({name: e for body_name, body in bodies.items() for name, e in _joints(body_name, body)}, path.name)
+    for k, joint in enumerate(robot.joints):
+        values = _changed_drive(robot, template, k, settings.degrees)
+        file.set(joints[joint.name], values)
+    return file
+
+
+def _targets(robot: Robot, template: Template, bodies: dict[str, Element], warnings: list[str]) -> dict[str, Array]:
+    """The bodies that get an inertia. MuJoCo's world has none, but a body that stands on it may be the base."""
+    out = {}
+    for name, pi in template.bodies.items():
+        if name in bodies:
+            out[name] = pi
+            continue
+        base = robot.links[0].name
+        frame = next((f for f in template.robot.frames if f.name == base and f.link == 0), None)
+        if frame is not None and base in bodies:
+            out[base] = move_inertia(pi, inverse_placement(np.asarray(frame.placement)))
+        else:
+            warnings.append(f"the inertia of the base '{base}' is left as the template has it")
+            template.fixed[name].clear()
+    return out
+
+
+def _changed_drive(robot: Robot, template: Template, number: int, degrees: bool) -> dict[str, str]:
+    """Drive attributes that must change; what a follower has is felt by the joint it follows, and counted there."""
+    joint = robot.joints[number]
+    leader = joint if joint.mimic is None else next(j for j in robot.joints if j.name == joint.mimic.leader)
+    terms = plain_joint_terms(robot, leader.name, DRIVE_KEYS)
+    changed = {key for key, t in terms.items() if template.value(leader.name, t.symbol) != t.value}
+    if joint.mimic is not None:
+        return {key: "0" for key in terms if key in changed}
+    keys = changed | ({"springref"} if "stiffness" in changed else set())
+    return {key: value for key, value in drive_attributes(robot, joint, degrees).items() if key in keys}
+
+
+# -- the text of the file ------------------------------------------------------------------------------
+
+
+def _with_included_bodies(file: XmlText, folder: Path) -> XmlText:
+    """The file with the content of those included files in it that hold bodies; others stay included."""
+    for element in file.root.iter("include"):
+        inner = _with_included_bodies(XmlText.read(folder / (element.get("file") or "")), folder)
+        if any(e.tag == "body" or "inertiafromgeom" in e.attributes for e in inner.root.iter()):
+            content = inner.source[inner.root.inner : inner.root.stop].strip()
+            file.replace(element.start, element.end, content.replace("\r\n", "\n").replace("\n", file.newline))
+    return XmlText(file.text(), file.mark, file.encoding) if file.changed else file
+
+
+def _parts(body: Element) -> Iterator[Element]:
+    """The elements of a body, those inside its <frame>s too."""
+    for element in body.children:
+        if element.tag == "frame":
+            yield from _parts(element)
+        else:
+            yield element
+
+
+def _bodies(root: Element, floating: bool) -> dict[str, Element]:
+    """All bodies, or those of the flying tree; the ones without a name are counted as our reader counts them."""
+    tops = root.findall("worldbody")
+    if floating:
+        bodies = [e for world in tops for e in _parts(world) if e.tag == "body"]
+        tops = [b for b in bodies if any(e.tag == "freejoint" or e.get("type") == "free" for e in b.children)]
+    out: dict[str, Element] = {}
+    for body in (b for top in tops for b in top.iter("body")):
+        out[body.get("name") or f"body{len(out) + 1}"] = body
+    return out
+
+
+def _joints(name: str, body: Element) -> list[tuple[str, Element]]:
+    """Joints of a body with the names our reader gives them."""
+    joints = [e for e in _parts(body) if e.tag in ("joint", "freejoint")]
+    several = len(joints) > 1
+    return [(e.get("name") or f"{name}_joint{k if several else ''}", e) for k, e in enumerate(joints, start=1)]
+
+
+def _inertials(body: Element) -> list[Element]:
+    return [e for e in _parts(body) if e.tag == "inertial"]
+
+
+def _give(file: XmlText, body: Element, attributes: dict[str, str]) -> None:
+    """Give a body an inertia, in the element it has if there is one."""
+    old = body.findall("inertial")
+    for other in _inertials(body):
+        if other not in old[:1]:
+            file.remove(other)
+    if old:
+        other_keys = {"diaginertia", "fullinertia"} - set(attributes)
+        file.set(old[0], attributes, drop=[*_TURNS, *other_keys])
+    else:
+        file.insert(body, [open_tag("inertial", attributes)], first=True)
+
+
+def _take(file: XmlText, body: Element) -> None:
+    """Take the inertia from a body; its shapes must not bring it back."""
+    if any(e.tag == "geom" for e in _parts(body)):
+        _give(file, body, _NOTHING)
+    else:
+        for old in _inertials(body):
+            file.remove(old)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from dynid.errors import DynidError, UnknownName, did_you_mean
-from dynid.feasibility.cone import SOLVERS, ConeProgram
-from dynid.feasibility.cvxpy_solvers import cvxpy_solvers, solve_with_cvxpy
+from dynid.errors import DamagedFile, DynidError, MissingFile, MissingPackage, UnknownName, did_you_mean
+from dynid.feasibility.cone import SOLVERS, Block, ConeProgram, order_of, svec_indices
 from dynid.feasibility.metrics import Metric, add_distance, distance
-from dynid.feasibility.sdpa import installed_programs, read_solution, run_program
-from dynid.feasibility.semidefinite import semidefinite
+from dynid.feasibility.semidefinite import Semidefinite, semidefinite
 from dynid.feasibility.sets import FeasibleSet
+from dynid.feasibility.whitened import whitened
 from dynid.files import write_text
 from dynid.markup import HtmlFrame
 from dynid.progress import Progress, ProgressCallback
@@ -25,9 +29,160 @@ from dynid.progress import Progress, ProgressCallback
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Agreement", "FitProblem", "SolverResult"]
+__all__ = [
+    "PROGRAMS",
+    "Agreement",
+    "FitProblem",
+    "SolverResult",
+    "cvxpy_solvers",
+    "installed_programs",
+    "read_solution",
+    "run_program",
+    "solve_with_cvxpy",
+]
 
 Array = NDArray[np.float64]
+
+
+# Cone programs through CVXPY, for any solver that is installed.
+
+
+# Accuracy of solvers whose own default is less.
+_TIGHT: dict[str, dict[str, Any]] = {
+    "SCS": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 100_000},
+    "CVXOPT": {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9, "kktsolver": "robust"},
+    "SDPA": {"epsilonStar": 1e-9, "epsilonDash": 1e-9},
+}
+
+
+def cvxpy_solvers(program: ConeProgram) -> tuple[str, ...]:
+    """Installed solvers of CVXPY that have the cones of the program; none without CVXPY."""
+    try:
+        import cvxpy as cp
+        from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC
+    except ImportError:
+        return ()
+    # Solvers with another order of entries have a class of their own for semidefinite cones.
+    kinds = {"second-order": {"SOC"}, "psd": {"PSD", "SvecPSD"}, "exponential": {"ExpCone"}}
+    wanted = [kinds[cone] for cone in {b.cone for b in program.blocks} | {"second-order"} if cone in kinds]
+    found = []
+    for name in cp.installed_solvers():
+        has = {x.__name__ for x in getattr(SOLVER_MAP_CONIC.get(name), "SUPPORTED_CONSTRAINTS", ())}
+        if all(has & names for names in wanted):
+            found.append(name)
+    return tuple(found)
+
+
+def solve_with_cvxpy(program: ConeProgram, solver: str) -> Array:
+    """Unknowns (n,) of a cone program, by a solver of CVXPY."""
+    import cvxpy as cp
+
+    if solver not in cp.installed_solvers():
+        raise UnknownName(
+            f"CVXPY has no solver '{solver}' here: use one of {', '.join(cvxpy_solvers(program))}", "solver"
+        )
+    form = whitened(program)
+    y = cp.Variable(form.directions.shape[1])
+    cost = 0.5 * cp.sum_squares(y[: form.squared]) + form.cost @ y
+    problem = cp.Problem(cp.Minimize(cost), [_constraint(b, y) for b in form.blocks])
+    try:
+        problem.solve(solver=solver, **_TIGHT.get(solver, {}))
+    except (cp.SolverError, ArithmeticError) as error:  # CVXOPT divides by zero where it gets stuck
+        raise DynidError(f"{solver} failed: {' '.join(str(error).split())[:100]}", code="not_converged") from None
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        raise DynidError(f"{solver} ended with '{problem.status}'", code="not_converged")
+    return np.asarray(form.offset + form.directions @ np.asarray(y.value, dtype=float))
+
+
+def _constraint(block: Block, y: Any) -> Any:
+    """A block as CVXPY writes it."""
+    import cvxpy as cp
+
+    value = block.matrix @ y + block.constant
+    if block.cone == "nonnegative":
+        size = 1.0 / np.maximum(abs(block.matrix).max(axis=1).toarray().ravel(), 1e-300)
+        return cp.multiply(size, value) >= 0
+    if block.cone == "second-order":
+        return cp.SOC(value[0], value[1:])
+    if block.cone == "exponential":
+        return cp.ExpCone(value[0::3], value[1::3], value[2::3])
+    order = order_of(block.rows)
+    rows, columns, weights = svec_indices(order)
+    entries = np.arange(block.rows)
+    half = sparse.csr_array((1.0 / weights, (columns * order + rows, entries)), shape=(order * order, block.rows))
+    other = rows != columns
+    mirror = sparse.csr_array(
+        (1.0 / weights[other], ((rows * order + columns)[other], entries[other])), shape=(order * order, block.rows)
+    )
+    return cp.reshape((half + mirror) @ value, (order, order), order="F") >> 0
+
+
+# Semidefinite programs written for programs that read the SDPA sparse format, their solutions read back.
+
+
+# Program -> its command line.
+PROGRAMS = {
+    "csdp": ("csdp", "problem.dat-s", "solution"),
+    "sdpa": ("sdpa", "-ds", "problem.dat-s", "-o", "solution", "-p", "settings"),
+}
+# Exit codes of a solution; CSDP ends with 3 where it is less accurate than was asked for, SDPA says so in its file.
+_SOLVED = (0, 3)
+_PHASES = ("pdOPT", "pdFEAS")
+# Settings of SDPA, in its order: its own, but for accuracies of 1e-9 and results with all digits.
+_SETTINGS = """200 maxIteration
+1.0E-9 epsilonStar
+1.0E2 lambdaStar
+2.0 omegaStar
+-1.0E5 lowerBound
+1.0E5 upperBound
+0.1 betaStar
+0.3 betaBar
+0.9 gammaStar
+1.0E-9 epsilonDash
+%+.17e xPrint
+NOPRINT XPrint
+NOPRINT YPrint
+%+.17e infPrint
+"""
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+
+
+def installed_programs() -> tuple[str, ...]:
+    """Programs on this computer that read the format."""
+    return tuple(name for name in PROGRAMS if shutil.which(name))
+
+
+def run_program(problem: Semidefinite, name: str) -> Array:
+    """The y that a program finds."""
+    if shutil.which(name) is None:
+        raise MissingPackage(f"the program '{name}' is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "problem.dat-s").write_text(problem.text(), encoding="ascii")
+        Path(folder, "settings").write_text(_SETTINGS, encoding="ascii")
+        ended = subprocess.run(PROGRAMS[name], cwd=folder, capture_output=True, check=False)
+        solution = Path(folder, "solution")
+        if ended.returncode not in _SOLVED or not solution.exists():
+            raise DynidError(f"'{name}' found no solution and ended with code {ended.returncode}", code="not_converged")
+        return read_solution(solution, len(problem.cost))
+
+
+def read_solution(path: str | Path, count: int) -> Array:
+    """The y (count,) of a file that CSDP (its first line) or SDPA (its xVec) has written."""
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise MissingFile(f"cannot read '{path}': {error.strerror}") from None
+    phase = re.search(r"phase\.value\s*=\s*(\w+)", text)
+    if phase is not None and phase[1] not in _PHASES:
+        raise DynidError(f"{Path(path).name}: SDPA ended with '{phase[1]}'", code="not_converged")
+    named = re.search(r"xVec\s*=\s*\{([^{}]*)\}", text)
+    found = named[1] if named else text.partition("\n")[0]
+    words = found.replace(",", " ").split()
+    if len(words) != count or not all(re.fullmatch(_NUMBER, x) for x in words):
+        raise DamagedFile(f"{Path(path).name}: not a solution of CSDP or SDPA with {count} unknowns")
+    return np.array(words, dtype=float)
+
+
 # Relative difference of costs, and violation of a constraint in its unit, up to which solvers agree.
 _WITHIN = 1e-6
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.export.label import Label
-from dynid.export.mjcf import write_mjcf
-from dynid.export.mjcf_springs import Springs
+from dynid.export.mjcf import Springs, write_mjcf
 from dynid.export.model_file import WRITERS, checked_form
 from dynid.export.parameters import write_parameters
 from dynid.flexible.estimate import FlexibleEstimate

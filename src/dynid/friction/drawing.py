@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import MissingData
 from dynid.friction.pieces import unit_of
-from dynid.friction.points import binned_friction
+from dynid.friction.rows import binned_friction
 from dynid.plotting.labels import axis_label
 from dynid.plotting.points import Curves, draw_curves
 

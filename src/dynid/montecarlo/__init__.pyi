@@ -10,5 +10,5 @@ from .scenario import (
 from .scenario import (
     perturbed_parameters as perturbed_parameters,
 )
+from .study import MonteCarlo as MonteCarlo
 from .study import monte_carlo as monte_carlo
-from .tables import MonteCarlo as MonteCarlo

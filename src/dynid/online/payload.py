@@ -8,31 +8,215 @@ for the test and `noise` for the whitening.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.dynamics.kernels.stream import PLACE
-from dynid.errors import InvalidValue
+from dynid.errors import InvalidValue, MissingData
 from dynid.feasibility.body_fit import fit_body
 from dynid.identification.estimate import Estimate
-from dynid.online.change import ChangeDetector
+from dynid.identification.observation import fold
+from dynid.online.change import Change, ChangeDetector
 from dynid.online.filters import CausalFilters, causal_filters
-from dynid.online.noise import StreamNoise, stream_noise
 from dynid.online.payload_state import EventKind, PayloadEvent, PayloadState
 from dynid.online.rows import CausalRows
-from dynid.online.segment import PRIOR, WHOLE_PRIOR, Candidate, Rows, Segment
 from dynid.parameters.base import base_parameters
 from dynid.parameters.loads import link_mass, load_columns
 from dynid.robot.inertia import inertia_to_com
 from dynid.robot.model import Robot
 from dynid.signals.settings import STANDSTILL
 
-__all__ = ["PayloadMonitor"]
+__all__ = ["PRIOR", "WHOLE_PRIOR", "Candidate", "PayloadMonitor", "Rows", "Segment", "StreamNoise", "stream_noise"]
 
 Array = NDArray[np.float64]
+
+
+# Size and correlation over time of the innovations of a stream, per channel, and rows that are whitened by them.
+#
+#     e_i = r e_i-1 + n_i,    row_i <- (row_i - r row_i-1) / (std sqrt(1 - r^2)),    freedom = N (1 - r) / (1 + r)
+#
+# Source: Cochrane and Orcutt, Application of Least Squares Regression to Relationships Containing Auto-Correlated Error
+# Terms (1949).
+
+
+# Largest correlation of neighbouring rows that is taken out: beyond it, little would be left of a constant payload.
+_LARGEST = 0.95
+# Least noise relative to the innovations: the model of a simulated robot may be exact.
+_LEAST = 1e-9
+_FEWEST = 8
+# Probability that the limit of the standard deviation of some channel is too low.
+_CONFIDENCE = 1e-3
+
+
+class StreamNoise:
+    """Noise of the innovations: a process of first order per channel.
+
+    Attributes
+    ----------
+    std : ndarray, shape (channel,)
+        Standard deviation of an innovation, N m or N.
+    correlation : ndarray, shape (channel,)
+        Correlation of neighbouring rows.
+    freedom : ndarray, shape (channel,)
+        Number of independent rows from which they were learned.
+    safety : ndarray, shape (channel,)
+        Upper confidence limit of the standard deviation over its estimate.
+    """
+
+    def __init__(self, std: Array, correlation: Array, freedom: Array) -> None:
+        self.std, self.correlation, self.freedom = std, correlation, freedom
+        count = np.maximum(freedom, 1.0)
+        self.safety = np.sqrt(count / scipy.stats.chi2.ppf(_CONFIDENCE / len(std), count))
+        self._before: tuple[Array, Array, NDArray[np.bool_]] | None = None
+
+    def whitened(self, X: Array, W: Array, moving: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Rows X (channel, k) and W (channel, b) of one instant less their part from that before, over the noise.
+
+        Those of channels that do not move are left out; after a standstill a row has none before it.
+        """
+        r = np.zeros(len(self.std))
+        if self._before is not None:
+            r = np.where(self._before[2], self.correlation, 0.0)
+        known = r > 0
+        scale = 1.0 / (self.std * np.sqrt(1.0 - r**2))
+        x, w = X, W
+        if known.any():
+            assert self._before is not None
+            x, w = X - r[:, None] * self._before[0], W - r[:, None] * self._before[1]
+        self._before = X.copy(), W.copy(), moving.copy()
+        return (x * scale[:, None])[moving], (w * scale[:, None])[moving]
+
+
+def stream_noise(X: Array, y: Array, moving: NDArray[np.bool_]) -> StreamNoise:
+    """The noise of y (N, channel) about its fit by X (N, channel, k), where channels move (N, channel)."""
+    channels = y.shape[1]
+    size = np.sqrt(_mean_square(y, moving))
+    std = np.where(size > 0, size, 1.0)
+    for _ in range(3):
+        weight = moving / std
+        rows = (X * weight[:, :, None]).reshape(-1, X.shape[2])
+        x = np.linalg.lstsq(rows, (y * weight).ravel(), rcond=1e-8)[0]
+        left = y - X @ x
+        std = np.maximum(np.sqrt(_mean_square(left, moving)), _LEAST * size)
+    correlation, freedom = np.zeros(channels), np.zeros(channels)
+    for c in range(channels):
+        both = moving[1:, c] & moving[:-1, c]
+        if not np.isfinite(std[c]):
+            continue
+        if both.sum() >= _FEWEST:
+            product = np.mean(left[1:, c][both] * left[:-1, c][both]) / max(std[c] ** 2, 1e-300)
+            correlation[c] = float(np.clip(product, 0.0, _LARGEST))
+        freedom[c] = moving[:, c].sum() * (1 - correlation[c]) / (1 + correlation[c])
+    if not freedom.any():
+        raise MissingData("no joint moved while the noise was learned")
+    return StreamNoise(std, correlation, freedom)
+
+
+def _mean_square(x: Array, moving: NDArray[np.bool_]) -> Array:
+    """Mean square (channel,) of the rows that move; infinite without any."""
+    count = moving.sum(axis=0)
+    return np.where(count > 0, np.sum(np.where(moving, x, 0.0) ** 2, axis=0) / np.maximum(count, 1), np.inf)
+
+
+# Whitened rows of a payload between two changes: the last ones as they are, older ones folded.
+#
+#     p = (X'X + diag(1 / PRIOR^2))^-1 X'y of the first four columns,    R'R = [X y]'[X y] of all rows
+#
+# Source: Golub and Van Loan, Matrix Computations (4th edition 2013), for least squares from a factor of stacked rows.
+
+
+# Standard deviations of mass (kg) and first moments (kg m) before any data: larger than any payload.
+PRIOR = np.array([100.0, 30.0, 30.0, 30.0])
+# The same with the inertia (kg m2). A heavy payload on a fast arm has torques of its inertia far above the noise.
+WHOLE_PRIOR = np.r_[PRIOR, np.full(6, 10.0)]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of one instant: time, [X y] (m, 11) of the ten inertial parameters, and those of the arm (m, b)."""
+
+    time: float
+    own: Array
+    arm: Array
+
+
+class Segment:
+    """Rows between two changes of the payload.
+
+    Parameters
+    ----------
+    parameters : int
+        Number of base parameters of the arm.
+    window : int
+        Number of instants that can be taken back.
+    """
+
+    def __init__(self, parameters: int, window: int) -> None:
+        self.window = window
+        self.since = np.nan
+        self.recent: deque[Rows] = deque()
+        self._factor = np.zeros((0, 11))
+        self._carried = np.zeros((10, parameters))
+        self._folded = 0
+
+    @property
+    def count(self) -> int:
+        """Number of rows of all channels."""
+        return self._folded + sum(len(x.own) for x in self.recent)
+
+    def add(self, rows: Rows) -> None:
+        """Take the rows of one instant."""
+        if np.isnan(self.since):
+            self.since = rows.time
+        self.recent.append(rows)
+        if len(self.recent) > self.window:
+            old = self.recent.popleft()
+            self._factor = fold(np.asfortranarray(np.vstack([self._factor, old.own])))
+            self._carried += old.own[:, :10].T @ old.arm
+            self._folded += len(old.own)
+
+    def take_back(self, count: int) -> list[Rows]:
+        """Remove and return the rows of the last instants."""
+        out = [self.recent.pop() for _ in range(min(count, len(self.recent)))]
+        return out[::-1]
+
+    def factor(self) -> Array:
+        """Triangular factor (<= 11, 11) of all rows [X y]."""
+        return fold(np.asfortranarray(np.vstack([self._factor, *(x.own for x in self.recent)])))
+
+    def carried(self) -> Array:
+        """X'W (10, b) of all rows: how errors of the arm reach the payload."""
+        out = self._carried.copy()
+        for x in self.recent:
+            out += x.own[:, :10].T @ x.arm
+        return out
+
+    def information(self, count: int = 10) -> tuple[Array, Array]:
+        """Information and scores of the first `count` inertial parameters."""
+        R = self.factor()
+        return R[:, :count].T @ R[:, :count], R[:, :count].T @ R[:, 10]
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mass and first moments (4,) with their covariance (4, 4), the inertia left out."""
+        information, scores = self.information(len(PRIOR))
+        covariance = np.asarray(np.linalg.inv(information + np.diag(1.0 / PRIOR**2)))
+        return covariance @ scores, covariance
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A change that is to be confirmed: what the test found, when, the rows before it, and instants since then."""
+
+    change: Change
+    time: float
+    old: Segment
+    seen: int = 0
+
 
 # Seconds of rows that are tested for a change.
 _WINDOW = 1.0

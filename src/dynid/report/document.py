@@ -25,14 +25,11 @@ from dynid.recording.recording import Recording
 from dynid.report.compared import comparison_sections, method_section
 from dynid.report.content import Section, Table, section
 from dynid.report.provenance import Provenance, written
-from dynid.report.section_bodies import body_section
-from dynid.report.section_drives import friction_section
+from dynid.report.section_bodies import body_section, friction_section
 from dynid.report.section_errors import key_figures, torque_section
-from dynid.report.section_motion import motion_section
+from dynid.report.section_motion import data_section, motion_section, settings_section, simulation_section
 from dynid.report.section_parameters import hidden_section, parameter_section
-from dynid.report.section_record import data_section, settings_section
 from dynid.report.section_residuals import residual_section, test_section
-from dynid.report.section_simulation import simulation_section
 
 __all__ = ["checks_section", "page_of", "write", "write_comparison", "write_evidence"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dynid.errors import MissingData
 from dynid.friction.map import FrictionMap
 from dynid.friction.pieces import unit_of
-from dynid.friction.points import binned_friction
 from dynid.friction.result import FrictionFit
+from dynid.friction.rows import binned_friction
 from dynid.report.charts import Chart
 from dynid.report.sheet import sheet
 

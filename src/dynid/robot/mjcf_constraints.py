@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
 from dynid.robot.constraints import JointEquality, Loop, LoopKind
-from dynid.robot.mjcf_tendons import fixed_tendon
+from dynid.robot.mjcf_passive import fixed_tendon
 from dynid.robot.parts import Frame
 from dynid.robot.spatial import placement
 

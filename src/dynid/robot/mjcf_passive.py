@@ -11,12 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.robot.drives import DriveTerm, FileDrives, Transmission
-from dynid.robot.mjcf_tendons import fixed_tendon
 from dynid.robot.model import Robot
 from dynid.robot.notes import listed, quoted
 from dynid.robot.shafts import shaft_direction, shaft_term
 
-__all__ = ["drive_values", "driven_joints", "with_passive_elements"]
+__all__ = ["drive_values", "driven_joints", "fixed_tendon", "with_passive_elements"]
+
+
+# Fixed tendons of a compiled MJCF model: lengths that are linear in the positions of joints.
+
+
+def fixed_tendon(model: Any, tendon: int, names: Sequence[str]) -> dict[str, float] | None:
+    """Length of a fixed tendon per position of each joint, by name; None for a tendon that runs through space."""
+    start, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
+    out: dict[str, float] = {}
+    for k in range(start, start + count):
+        if model.wrap_type[k] != int(mujoco.mjtWrap.mjWRAP_JOINT):
+            return None
+        name = names[model.wrap_objid[k]]
+        out[name] = out.get(name, 0.0) + float(model.wrap_prm[k])
+    return out
+
 
 Array = NDArray[np.float64]
 

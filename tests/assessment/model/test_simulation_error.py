@@ -13,7 +13,7 @@ import dynid
 from dynid.assessment.model.horizon import Comparison
 from dynid.assessment.model.horizon_starts import track_of
 from dynid.errors import InvalidValue
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from dynid.identification.estimate import Estimate
 from dynid.robot.parts import Joint, Link
 from dynid.signals.settings import Signals, prepare

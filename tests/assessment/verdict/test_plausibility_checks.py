@@ -9,7 +9,7 @@ import pytest
 
 import dynid
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.assessment.verdict.plausibility_checks import check_bodies, check_unidentified_mass
+from dynid.assessment.verdict.model_checks import check_bodies, check_unidentified_mass
 from dynid.cli.demo import synthetic_recording
 from dynid.robot.inertia import inertia_from_com
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 import dynid
 from dynid.assessment.verdict.assess import evidence_of
 from dynid.assessment.verdict.assessment import Check
-from dynid.assessment.verdict.horizon_checks import check_simulation
+from dynid.assessment.verdict.model_checks import check_simulation
 from dynid.cli.demo import synthetic_recording
-from dynid.excitation.fourier import random_fourier
+from dynid.excitation.basis import random_fourier
 from tests.support.noisy_loop import perturbed
 
 Array = NDArray[np.float64]

@@ -284,7 +284,7 @@ def _leave_out_unmodeled(model: Any, names: Sequence[str]) -> None:
     """Switch off in MuJoCo what the notes of the robot say is not modeled."""
     import mujoco
 
-    from dynid.robot.mjcf_tendons import fixed_tendon
+    from dynid.robot.mjcf_passive import fixed_tendon
 
     for what in ("FRICTIONLOSS", "LIMIT", "CONTACT"):
         model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{what}"))

@@ -17,11 +17,13 @@ from dynid.assessment.verdict.cause_checks import (
     check_torque_scale,
 )
 from dynid.assessment.verdict.data_checks import (
+    check_cutoff,
     check_data,
     check_feedback,
     check_instruments,
     check_rows,
     check_signs,
+    check_standstill,
 )
 from dynid.assessment.verdict.error_checks import (
     check_agreement,
@@ -34,16 +36,16 @@ from dynid.assessment.verdict.error_checks import (
     check_unseen,
 )
 from dynid.assessment.verdict.evidence import Evidence
-from dynid.assessment.verdict.horizon_checks import check_simulation
 from dynid.assessment.verdict.model_checks import (
+    check_bodies,
     check_consistency,
     check_domain,
     check_evidence,
     check_mass_matrix,
+    check_simulation,
     check_solver,
+    check_unidentified_mass,
 )
-from dynid.assessment.verdict.plausibility_checks import check_bodies, check_unidentified_mass
-from dynid.assessment.verdict.signal_checks import check_cutoff, check_standstill
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 from dynid.identification.validation_errors import Validation

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.assessment.model.physical import mass_matrices
+from dynid.assessment.model.plausible import implausible_bodies
 from dynid.assessment.verdict.assessment import Check, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
@@ -13,10 +14,21 @@ from dynid.errors import DynidError
 from dynid.identification.domain import friction_scale, friction_std
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import state
+from dynid.parameters.base import ParameterClass
 from dynid.robot.consistency import physical_violations
 from dynid.signals.domain import Domain
 
-__all__ = ["check_consistency", "check_domain", "check_evidence", "check_mass_matrix", "check_solver"]
+__all__ = [
+    "check_bodies",
+    "check_consistency",
+    "check_domain",
+    "check_evidence",
+    "check_mass_matrix",
+    "check_simulation",
+    "check_solver",
+    "check_unidentified_mass",
+]
+
 
 Array = NDArray[np.float64]
 
@@ -181,4 +193,120 @@ def _unseen_outside(evidence: Evidence, domain: Domain) -> str:
     return (
         f" (unseen motion is outside of the recorded range in {100 * outside.mean():.0f} % of its samples, "
         f"with {faster[worst]:.2g} times the velocity in '{domain.joints[worst]}')"
+    )
+
+
+# Checks of the bodies of an estimate: whether they are plausible, and how much of their mass the data do not show.
+
+_UNIT = "implausible figures"
+# Reduction of the sum of squares by which a wall of the plausible box holds more than noise: 99.9 % of chi-squared with
+# one degree of freedom.
+_PUSHED = 10.8
+_WALL_ADVICE = "check tools, gains and units of the torques, and link lengths: a body imitates what is missing"
+
+
+def check_bodies(evidence: Evidence) -> Check:
+    """Check mass, centre of mass, radius of gyration and density of every body against the size of its link."""
+    estimate, code = evidence.estimate, CheckCode.PLAUSIBLE_BODIES
+    if estimate.standard is None:
+        return unchecked(code, f"method '{estimate.method}' estimates combinations, not bodies")
+    if estimate.standard_covariance is None:
+        return unchecked(code, "the standard deviations of the bodies are not known")
+    found = implausible_bodies(
+        estimate.robot,
+        estimate.standard,
+        covariance=estimate.standard_covariance,
+        prior=estimate.robot.parameters,
+    )
+    pushed = [wall for wall in estimate.walls if wall.gain > _PUSHED]
+    if pushed and not any(f.severity == "error" and f.origin != "prior" for f in found):
+        more = f", and {len(pushed) - 1} more" if len(pushed) > 1 else ""
+        words = f"{pushed[0]}: something is not in the model{more}"
+        return Check(code, "warned", words, float(len(pushed)), 0, None, "walls", _WALL_ADVICE)
+    if not found:
+        return Check(code, "passed", "every body is plausible for the size of its link", 0, 0, 0, _UNIT)
+    first, more = found[0], f", and {len(found) - 1} more" if len(found) > 1 else ""
+    own = [f for f in found if f.origin != "prior"]
+    if not own and first.severity == "warning":
+        words = f"every body that the recording determines is plausible; a priori, {first.what}{more}"
+        return Check(code, "passed", words, 0, 0, 0, _UNIT)
+    return Check(
+        code=code,
+        result="failed" if own and first.severity == "error" else "warned",
+        words=first.what + more,
+        figure=float(len(found)),
+        limit=0,
+        failure=None,
+        unit=_UNIT,
+        advice=first.what_to_do,
+    )
+
+
+def check_unidentified_mass(evidence: Evidence) -> Check:
+    """Give the share of the total mass that the recording does not determine.
+
+    The torques of this motion do not show it, so that it is no reason for distrust; bodies taken one by one need it.
+    """
+    estimate, code = evidence.estimate, CheckCode.UNIDENTIFIED_MASS
+    layout, classes = estimate.robot.layout, estimate.parameter_classes
+    masses = [j for j, p in enumerate(layout) if p.inertial and p.symbol == "m"]
+    values = np.maximum(estimate.parameters[masses], 0.0)
+    total = float(values.sum())
+    if not total > 0:
+        return unchecked(code, "the bodies of this robot have no mass")
+    open_masses = np.array([classes[layout[j].name] == ParameterClass.UNIDENTIFIABLE for j in masses])
+    share = float(values[open_masses].sum()) / total
+    links = [layout[j].owner for j, is_open in zip(masses, open_masses, strict=True) if is_open]
+    named = ", ".join(links[:4]) + (" and more" if len(links) > 4 else "")
+    if links:
+        words = (
+            f"{100 * share:.0f} % of the total mass of {total:.3g} kg is not identifiable from this recording ({named})"
+        )
+    else:
+        words = f"the total mass of {total:.3g} kg is identified, by itself or in combinations"
+    return Check(code, "passed", words, share, None, None, "of the total mass")
+
+
+# Check of simulated motion: the estimate must not simulate worse than the a-priori model.
+
+_HORIZON = 0.5  # s; later, errors of open-loop simulations depend more on gravity than on the model
+# Errors of the estimate over those of the a-priori model, as for predicted torques.
+_WORSE, _MUCH_WORSE = 1.05, 1.3
+# Errors relative to those of a constant velocity are the unexplained share of all accelerations. Up to a fifth, the
+# limit for predicted torques, an a-priori model that is even better is no reason against the estimate.
+_MATERIAL = 0.2
+_MOST = 0.5
+
+
+def check_simulation(evidence: Evidence) -> Check:
+    """Check the error of simulated motion, half a second after measured states, against the a-priori model."""
+    code, found = CheckCode.SIMULATION_ERROR, evidence.simulation
+    if found is None:
+        return unchecked(code, "the recording of unseen motion was not given")
+    if found.identified is None:
+        return unchecked(code, f"the unseen motion was not simulated: {found.reason}")
+    comparison = found.compare(_HORIZON)
+    if comparison is None:
+        why = found.reason or f"too few starts are followed by {_HORIZON:g} s of motion"
+        return unchecked(code, f"simulated motion was not compared with the a-priori model: {why}")
+    # Where both models are worse than a constant velocity, offsets and noise of the torques move them, not the model.
+    # A model most of whose simulations end early is another matter.
+    prior_share = comparison.share / comparison.ratio
+    if min(comparison.share, prior_share) > 1.0 and found.identified.failed() <= _MOST:
+        why = "neither model follows this motion better than a constant velocity does"
+        return unchecked(code, f"simulated motion says little here: {why} ({comparison.words})")
+    # The lower end of the interval: what is worse by chance is not called worse.
+    figure = comparison.low if comparison.share > _MATERIAL else min(comparison.low, 1.0)
+    words = f"errors of positions that are simulated {_HORIZON:g} s ahead of measured states are {comparison.words}"
+    failed = sum(count for ending, count in found.identified.counts().items() if ending.ended_early)
+    if failed:
+        words += f"; {failed} of {len(found.identified.endings)} simulations ended early"
+    return graded(
+        code,
+        figure,
+        _WORSE,
+        _MUCH_WORSE,
+        "times the a-priori error",
+        words,
+        "do not simulate with this model; look for wrong friction, gains or gravity, or keep the a-priori model",
     )

@@ -1,7 +1,10 @@
 from .essential import EssentialFit as EssentialFit
 from .essential import essential_fit as essential_fit
+from .nonlinear import RuleViolation as RuleViolation
 from .nonlinear import nonlinear_fit as nonlinear_fit
 from .nonlinear import physical_fit as physical_fit
+from .nonlinear import sanity_rules as sanity_rules
+from .nonlinear import violated_rules as violated_rules
 from .point_mass import box_points as box_points
 from .point_mass import point_mass_columns as point_mass_columns
 from .point_mass import point_mass_fit as point_mass_fit
@@ -10,8 +13,5 @@ from .reduction import ReductionStep as ReductionStep
 from .reduction import reduce_until_feasible as reduce_until_feasible
 from .reparametrization import reparametrized_fit as reparametrized_fit
 from .result import BaselineFit as BaselineFit
-from .sanity import RuleViolation as RuleViolation
-from .sanity import sanity_rules as sanity_rules
-from .sanity import violated_rules as violated_rules
 from .virtual_parameters import VirtualParameters as VirtualParameters
 from .virtual_parameters import virtual_parameters_test as virtual_parameters_test

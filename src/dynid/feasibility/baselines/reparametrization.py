@@ -16,7 +16,7 @@ from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from dynid.errors import DataError
-from dynid.feasibility.baselines.bodies import physical_of, tensor_of
+from dynid.feasibility.baselines.base_rows import physical_of, tensor_of
 from dynid.feasibility.baselines.result import BaselineFit, body_columns, checked_problem, signed_columns
 from dynid.feasibility.sets import feasible_set
 from dynid.robot.inertia import TENSOR_INDEX, inertia_from_com
