@@ -36,7 +36,7 @@ def test_a_file_is_the_same_as_the_objects(tmp_path: Path) -> None:
     file.write_text(CELL, encoding="utf-8")
     robot = dynid.load_robot("twolink")
     found = read_avoid(file, robot)
-    wall = dynid.excitation.workspace.Obstacle(
+    wall = dynid.excitation.clearances.Obstacle(
         "wall",
         "box",
         (0.1, 4.0, 4.0),
@@ -44,8 +44,8 @@ def test_a_file_is_the_same_as_the_objects(tmp_path: Path) -> None:
     )
     at = np.eye(4)
     at[0, 3] = 0.3
-    ball = dynid.excitation.workspace.LinkShape("link2", "sphere", 0.05, at)
-    same = dynid.excitation.workspace.Collision(robot, distance=0.05, obstacles=[wall], shapes=[ball])
+    ball = dynid.excitation.clearances.LinkShape("link2", "sphere", 0.05, at)
+    same = dynid.excitation.clearances.Collision(robot, distance=0.05, obstacles=[wall], shapes=[ball])
     q = np.random.default_rng(0).uniform(-1, 1, (20, robot.n))
     np.testing.assert_array_equal(found.values(q), same.values(q))
     assert found.pairs == same.pairs == (("link2", "wall"),)

@@ -5,7 +5,7 @@ import pytest
 
 import dynid
 from dynid.dynamics import assemble
-from dynid.excitation.workspace import PassiveJoints
+from dynid.excitation.clearances import PassiveJoints
 
 
 @pytest.fixture(scope="module")

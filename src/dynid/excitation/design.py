@@ -146,7 +146,7 @@ def design_excitation(
         Earlier recordings or estimates: the motion is designed for the parameters that they leave uncertain, see
         `earlier_information`.
     clearances : sequence of clearances
-        Further limits, such as those of `dynid.excitation.workspace`. With closed loops, the limits of passive joints
+        Further limits, such as those of `dynid.excitation.clearances`. With closed loops, the limits of passive joints
         and a margin to singular postures are always among them (`PassiveJoints`).
     amplitudes : AmplitudeLimits, optional
         Limits on the harmonics of a Fourier series, such as those of `dynid.excitation.halper_rules`.

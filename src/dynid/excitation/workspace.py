@@ -8,14 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.dynamics.batch import as_batch
 from dynid.dynamics.frames import frame_jacobian, frame_placement
 from dynid.errors import DataError, InvalidShape, InvalidValue, MissingArgument, NotApplicable
-from dynid.excitation.balance import MovingSupport, SupportPolygon
-from dynid.excitation.collision import Collision, LinkShape, Obstacle
-from dynid.excitation.linkage import PassiveJoints
 from dynid.robot.model import Robot
 from dynid.robot.parts import checked
 
-__all__ = ["Collision", "KeepIn", "LinkShape", "MovingSupport", "Obstacle", "PassiveJoints", "SupportPolygon"]
-
+__all__ = ["KeepIn"]
 
 Array = NDArray[np.float64]
 
@@ -88,6 +84,3 @@ class KeepIn:
         bound = np.concatenate([self.lower, self.upper])[which]
         factor = np.where(np.isfinite(bound), sign / self._half[axis], 0.0)
         return np.asarray(factor[:, None] * slope[np.arange(samples), axis])
-
-
-# Clearances: limits of a motion beside those of its joints.
