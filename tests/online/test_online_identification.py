@@ -195,7 +195,7 @@ def test_whole_recordings_equal_all_at_once() -> None:
     np.testing.assert_allclose(estimate.beta, at_once.beta, rtol=1e-8)
     np.testing.assert_allclose(estimate.std, at_once.std, rtol=0.6)
     assert estimate.rows == at_once.rows and one.seconds == pytest.approx(29.97)
-    with expect_error(NotApplicable):
+    with expect_error(NotApplicable, "method"):
         one.estimate("irls")
     forgetful = OnlineIdentification(small, forgetting=0.5)
     forgetful.add(record(small, (0,)), signals=EXACT)
