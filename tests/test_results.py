@@ -19,9 +19,10 @@ from numpydoc.docscrape import NumpyDocString
 
 import dynid
 from dynid.attached import ATTACHED, attached
-from dynid.errors import DataError
+from dynid.errors import DamagedFile, DataError, WrongFormat
 from dynid.results import Column, Result, SavedResult, Table, View, about
 from dynid.saved import KINDS, VERSION, envelope, opened
+from tests.support.errors import expect_error
 from tests.test_layers import MODULES, ORDER
 
 Array = NDArray[np.float64]
@@ -104,7 +105,7 @@ def test_every_kind_of_field_survives_a_file(tmp_path: Path) -> None:
 )
 def test_the_first_wrong_field_is_named(change: dict[str, Any], said: str) -> None:
     data = sample().to_dict() | change
-    with pytest.raises(DataError, match=r"^'a\.json' is a damaged estimate: ") as caught:
+    with expect_error(DamagedFile) as caught:
         Sample.from_dict(data, where="'a.json'")
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
@@ -254,5 +255,5 @@ def test_a_result_imports_no_function_that_is_attached_to_it() -> None:
 def test_saved_estimates_say_what_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(envelope("assessment")))
-    with pytest.raises(DataError, match=r"a\.json' holds a saved assessment.*dynid\.Assessment\.load"):
+    with expect_error(WrongFormat):
         dynid.Estimate.load(path)

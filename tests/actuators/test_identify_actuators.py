@@ -22,6 +22,7 @@ from dynid.actuators import (
 )
 from dynid.actuators.verdict import assess_actuators
 from dynid.errors import (
+    DamagedFile,
     DataError,
     Duplicate,
     InvalidValue,
@@ -31,6 +32,7 @@ from dynid.errors import (
     NotApplicable,
     SimulationFailed,
     UnknownName,
+    WrongFormat,
 )
 from dynid.recording.recording import Recording
 from dynid.robot import ActuatorLaw
@@ -134,7 +136,7 @@ def test_every_field_survives_saving(found: ActuatorEstimate, tmp_path: Path) ->
     assert [t.slope for t in again.robot.drives] == [t.slope for t in found.robot.drives]
     found.save(tmp_path / "a.toml")
     assert dynid.actuators.load_law(str(tmp_path / "a.toml"), JOINTS).kp.tolist() == [20.0] * 6
-    with pytest.raises(DataError, match="is not a saved estimate of actuators"):
+    with expect_error(WrongFormat):
         (tmp_path / "b.json").write_text("{}")
         load_actuators(tmp_path / "b.json")
 
@@ -159,7 +161,7 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
     }
     for name, value in wrong.items():
         path.write_text(json.dumps(whole | {name: value}))
-        with pytest.raises(DataError, match=r"is a damaged estimate of actuators: .*") as error:
+        with expect_error(DamagedFile) as error:
             load_actuators(path)
         assert name in str(error.value) or name == "law", str(error.value)
     others: dict[str, Any] = {
@@ -168,7 +170,7 @@ def test_damaged_files_of_actuators_are_refused_by_field(found: ActuatorEstimate
     }
     for name, value in others.items():
         path.write_text(json.dumps(whole | {name: value}))
-        with refused("is a damaged estimate of actuators: ", "other"):
+        with expect_error(DamagedFile):
             load_actuators(path)
     path.write_text(json.dumps(whole, sort_keys=True))
     assert load_actuators(path).table() == found.table()

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.actuators import ActuatorEstimate, draw_actuators, identify_actuators
-from dynid.errors import DataError
+from dynid.errors import ConflictingArguments
 from dynid.feasibility.sets import feasible_set
 from dynid.parameters.base import base_parameters
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from dynid.robot import ActuatorLaw
+from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]
 
@@ -122,7 +123,7 @@ def test_draws_are_physically_consistent_robots(found: ActuatorEstimate) -> None
 
 def test_an_armature_that_bodies_hide_in_cannot_be_shared(tmp_path: Path) -> None:
     robot = robot_of(GIVEN, tmp_path)
-    with pytest.raises(DataError, match="together with the bodies only"):
+    with expect_error(ConflictingArguments, "unknown"):
         identify_actuators(
             robot, fallen(0), ActuatorLaw(robot.coordinates), unknown={"armature": "shared", "bodies": ""}
         )

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.actuators import ActuatorEstimate, Commands, Segments, draw_actuators, identify_actuators, rollout
-from dynid.errors import DataError
+from dynid.errors import InvalidValue
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from dynid.robot import ActuatorLaw
+from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]
 
@@ -61,7 +62,7 @@ def test_draws_have_the_covariance_of_the_estimate() -> None:
     np.testing.assert_allclose(draws.correlation, found.correlation, atol=0.06)
     again = draw_actuators(found, 4000)
     np.testing.assert_array_equal(again.values, draws.values)
-    with pytest.raises(DataError, match="at least two draws"):
+    with expect_error(InvalidValue, "count"):
         draw_actuators(found, 1)
 
 

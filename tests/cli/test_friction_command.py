@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 import dynid
 from dynid.cli.main import app
-from dynid.errors import DataError
+from dynid.errors import TooFew
 from dynid.report.friction import friction_figure
+from tests.support.errors import expect_error
 from tests.support.friction_truth import STRIBECK, arm, record
 
 RUNNER = CliRunner()
@@ -160,7 +161,7 @@ def test_a_map_is_drawn_with_its_deviations() -> None:
     drawing = ET.fromstring(friction_figure(fit, "a < b", found))
     dots = [p for p in drawing.iter("{http://www.w3.org/2000/svg}path") if "dots" in (p.get("class") or "")]
     assert sum((p.get("d") or "").count("h0") for p in dots) == 24
-    with pytest.raises(DataError, match="too few"):
+    with expect_error(TooFew, "models"):
         dynid.friction.fit_friction(
             arm(), dynid.friction.FrictionMap("joint2", *(speed[:2],) * 4, (20, 20)), models=["stribeck"]
         )

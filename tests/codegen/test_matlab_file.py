@@ -13,9 +13,10 @@ import pytest
 import scipy.io
 
 import dynid
-from dynid import DataError
 from dynid.codegen.functions import FUNCTIONS
 from dynid.codegen.generate import GeneratedCode, generate_code
+from dynid.errors import InvalidValue, TooLarge
+from tests.support.errors import expect_error
 from tests.support.generated import difference, expected
 from tests.support.generated_robots import ROBOTS, motions
 
@@ -118,9 +119,9 @@ def test_wrong_sizes_and_impossible_masses_are_told(tmp_path: Path) -> None:
 
 def test_names_that_matlab_does_not_take_are_refused() -> None:
     robot = dynid.load_robot("twolink")
-    with pytest.raises(DataError, match="begin with a letter"):
+    with expect_error(InvalidValue, "name"):
         generate_code(robot, language="matlab", name="_arm")
-    with pytest.raises(DataError, match="more than 63 characters"):
+    with expect_error(TooLarge, "name"):
         generate_code(robot, language="matlab", name="a" * 47)
     longest = generate_code(robot, language="matlab", name="a" * 46).files
     assert max(len(x) for x in longest) == 63 + len(".m")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from itertools import chain, combinations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dynid
 import dynid.robot
-from dynid import DataError, Robot
+from dynid import Robot
+from dynid.errors import InvalidShape
 from dynid.robot import DriveTerm
 from dynid.robot.drives import DRIVE_SYMBOLS
 from tests.support.compare import difference
+from tests.support.errors import expect_error
 from tests.support.random_robots import VELOCITY, random_motion, random_robot, reordered, robots, with_custom_terms
 
 Array = NDArray[np.float64]
@@ -118,7 +119,7 @@ def test_a_custom_column_of_wrong_shape_is_refused() -> None:
 
     robot = robot.with_terms(robot.custom_term("shrinks", 0, shrinks, 1.0))
     q, v, a = random_motion(robot, 1, samples=7)
-    with pytest.raises(DataError, match="shrinks"):
+    with expect_error(InvalidShape):
         dynid.regressor(robot, q, v, a)
 
 

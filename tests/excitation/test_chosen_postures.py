@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import Infeasible, MissingData, NotApplicable, TooFew, UnknownName
+from tests.support.errors import expect_error
 from tests.support.humanoids import dance, humanoid
 
 SOLE = [[-0.05, -0.05], [0.2, -0.05], [0.2, 0.05], [-0.05, 0.05]]
@@ -63,20 +65,20 @@ def test_no_exchange_of_one_posture_is_better() -> None:
 def test_what_cannot_be_chosen_is_said() -> None:
     """Too few postures, a floating base, no room, an unknown criterion."""
     standing = person()
-    with pytest.raises(dynid.DataError, match="take at least"):
+    with expect_error(TooFew, "count"):
         dynid.excitation.select_postures(standing.robot, 3)
-    with pytest.raises(dynid.DataError, match="put it on a foot"):
+    with expect_error(NotApplicable, "candidates"):
         dynid.excitation.select_postures(humanoid(0), 40)
-    with pytest.raises(dynid.DataError, match="criterion 'e' is unknown"):
+    with expect_error(UnknownName, "criterion"):
         dynid.excitation.select_postures(standing.robot, 12, criterion="e")
     on_one = dynid.excitation.stand_on(dynid.human.human_model("female", 1.7, 62.0), "left_sole", SOLE)
-    with pytest.raises(dynid.DataError, match="violates the balance limit"):
+    with expect_error(Infeasible, "start"):
         dynid.excitation.select_postures(on_one.robot, 30, support=on_one.support)
-    with pytest.raises(dynid.DataError, match="no candidate posture satisfies"):
+    with expect_error(Infeasible):
         dynid.excitation.select_postures(
             on_one.robot, 30, support=on_one.support, candidates=np.zeros((2, on_one.robot.n))
         )
-    with pytest.raises(dynid.DataError, match="has no position range"):
+    with expect_error(MissingData, "limits"):
         dynid.excitation.select_postures(humanoid(0, base="instrumented"), 40)
 
 

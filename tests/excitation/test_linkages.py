@@ -5,7 +5,9 @@ import pytest
 
 import dynid
 from dynid.dynamics import assemble
+from dynid.errors import NotApplicable
 from dynid.excitation.clearances import PassiveJoints
+from tests.support.errors import expect_error
 
 
 @pytest.fixture(scope="module")
@@ -43,5 +45,5 @@ def test_postures_that_cannot_be_assembled_are_outside():
     q = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.8, -0.77, 0.0]])
     values = PassiveJoints(linkage).values(q)
     assert values[0].min() > 0 > values[1].min()
-    with pytest.raises(dynid.DataError, match="has no closed loops"):
+    with expect_error(NotApplicable):
         PassiveJoints(dynid.load_robot("twolink"))

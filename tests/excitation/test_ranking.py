@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import DynidError, InvalidValue, MissingArgument
 from dynid.excitation import Excitation, design_candidates, rank_motions
 from dynid.progress import Progress
+from tests.support.errors import expect_error
 
 ROBOT = dynid.load_robot("twolink").with_drives("viscous+coulomb", rotor_inertia=False)
 LIMITS = {"*": {"acceleration": 10.0}}
@@ -37,9 +39,9 @@ def test_candidates_are_different_and_share_the_budget(motions: tuple[Excitation
     again = dynid.design_excitation(ROBOT, 5.0, size=3, limits=LIMITS, budget=30, noise=0.2, seed=2)
     np.testing.assert_array_equal(again.coefficients, motions[2].coefficients)
     assert len({m.coefficients.tobytes() for m in motions}) == 4
-    with pytest.raises(dynid.DataError, match="need a budget of at least 3"):
+    with expect_error(InvalidValue, "budget"):
         design_candidates(ROBOT, 5.0, 3, budget=2)
-    with pytest.raises(dynid.DataError, match="whole number from 1"):
+    with expect_error(InvalidValue, "count"):
         design_candidates(ROBOT, 5.0, 0)
 
 
@@ -75,15 +77,15 @@ def test_a_motion_that_fails_comes_last(motions: tuple[Excitation, ...]) -> None
         controller=dynid.controllers.cascade(1000.0, *(1e4 * g for g in dynid.controllers.bandwidth_gains(ROBOT, 5.0))),
         sensors=loop().sensors,
     )
-    with pytest.raises(dynid.DynidError, match="no motion can be identified in simulation; the first:"):
+    with expect_error(DynidError, code="simulation_failed"):
         rank_motions(ROBOT, motions[:1], fallen, repeats=1)
     outside = replace(motions[0], coefficients=motions[0].coefficients * 1e-9)
     found = rank_motions(ROBOT, (outside, motions[0]), loop(), repeats=1)
     assert [c.number for c in found.candidates] == [2, 1] and found.candidates[1].outcome != "completed"
     assert "candidate 1: " in found.summary() and found.to_dict()["candidates"][1]["error"] is None
-    with pytest.raises(dynid.DataError, match="no motion to rank"):
+    with expect_error(MissingArgument, "motions"):
         rank_motions(ROBOT, (), loop())
-    with pytest.raises(dynid.DataError, match="without noise"):
+    with expect_error(MissingArgument, "noise"):
         rank_motions(ROBOT, motions, loop(noise=0.0, torque_noise=0.0))
-    with pytest.raises(dynid.DataError, match="logs per motion"):
+    with expect_error(InvalidValue, "repeats"):
         rank_motions(ROBOT, motions, loop(), repeats=0)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid import DataError
+from dynid.errors import MissingArgument, NotWritable, UnknownName, WrongFormat
 from dynid.export import write_ranges, write_samples
 from dynid.identification import ParameterDraws
 from dynid.robot import ActuatorLaw
+from tests.support.errors import expect_error
 
 LABELS = (("Ia_joint1", 'fc "x"'), ("joint1", "joint2"), ("Ia", "fc"), ("kg m2", "N m"))
 
@@ -45,7 +46,7 @@ def test_ranges_as_a_table(tmp_path: Path) -> None:
     assert head[:5] == ["name", "joint", "symbol", "unit", "mean"] and head[-1] == 'correlation fc "x"'
     assert rows[1][:4] == ['fc "x"', "joint2", "fc", "N m"]
     assert [float(x) for x in rows[0][-2:]] == draws.correlation[0].tolist()
-    with pytest.raises(DataError, match=r"\.json, \.toml or \.csv"):
+    with expect_error(WrongFormat):
         write_ranges(draws, tmp_path / "ranges.xml")
 
 
@@ -69,9 +70,9 @@ def test_a_folder_of_other_models_is_refused(tmp_path: Path) -> None:
     law = ActuatorLaw(robot.coordinates, kp=20.0)
     write_samples([(robot, law)] * 2, tmp_path, "mujoco")
     write_samples([(robot, law)] * 2, tmp_path, "mujoco")  # the same ones again
-    with pytest.raises(DataError, match=r"holds other sampled models, such as model_0002\.xml"):
+    with expect_error(NotWritable, "folder"):
         write_samples([(robot, law)], tmp_path, "mujoco")
-    with pytest.raises(DataError, match="no sampled model"):
+    with expect_error(MissingArgument, "models"):
         write_samples([], tmp_path / "new", "mujoco")
-    with pytest.raises(DataError, match="did you mean mujoco"):
+    with expect_error(UnknownName, "simulator"):
         write_samples([(robot, law)], tmp_path / "new", "mujocco")

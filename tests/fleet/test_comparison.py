@@ -10,8 +10,9 @@ import scipy
 
 import dynid
 from dynid.cli.demo import synthetic_recording
-from dynid.errors import DataError
+from dynid.errors import Mismatch
 from dynid.fleet import compare_estimates
+from tests.support.errors import expect_error
 
 
 @pytest.fixture(scope="module")
@@ -56,5 +57,5 @@ def test_a_payload_and_what_it_does_to_torques(estimate: dynid.Estimate) -> None
 
 def test_estimates_of_other_robots_are_refused(estimate: dynid.Estimate) -> None:
     other = dynid.load_robot("twolink", friction="viscous")
-    with pytest.raises(DataError, match="different base parameters"):
+    with expect_error(Mismatch):
         compare_estimates(estimate, dynid.identify(other, synthetic_recording(other, 0, 10.0), "wls"))

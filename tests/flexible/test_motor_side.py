@@ -7,10 +7,11 @@ import pytest
 import scipy
 
 import dynid
-from dynid.errors import DataError
+from dynid.errors import MissingData, UnknownName
 from dynid.flexible import Sides, frequency_response, identify_flexible
 from dynid.recording.recording import Recording
 from dynid.recording.run import Run
+from tests.support.errors import expect_error
 from tests.support.flexible_plant import TRUTH, recording, robot
 
 
@@ -51,7 +52,7 @@ def test_two_joints_without_link_encoders() -> None:
 
 
 def test_a_motor_without_rotor_inertia_has_no_resonance() -> None:
-    with pytest.raises(DataError, match="rotor inertia"):
+    with expect_error(MissingData):
         identify_flexible(robot().with_drives(rotor_inertia=False), recording(link=False))
 
 
@@ -71,5 +72,5 @@ def test_frequency_response_of_a_wheel_on_a_spring() -> None:
     assert found.resonance == pytest.approx(np.sqrt(k / link + k / motor) / (2 * np.pi), abs=0.5)
     near = (found.frequency > 2) & (found.frequency < 30)
     assert np.median(found.coherence[near]) > 0.95
-    with pytest.raises(DataError, match="no joint named 'axle'"):
+    with expect_error(UnknownName, "joint"):
         frequency_response(Recording(("wheel",), (run,)), "axle")

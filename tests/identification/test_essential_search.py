@@ -10,9 +10,11 @@ import scipy
 from numpy.typing import NDArray
 
 import dynid
+from dynid.errors import InvalidValue, UnknownName
 from dynid.identification import essential_parameters, estimate_from, observe
 from dynid.identification.known import best_by_f_test, best_within_ratio
 from tests.identification.test_estimate import EXACT, arm, record
+from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]
 
@@ -93,7 +95,7 @@ def test_a_search_that_does_not_end_says_so() -> None:
     found = essential_parameters(observation, estimate, search="global", subsets=1)
     assert not found.proven and any("ended after 1 subsets" in note for note in found.estimate.notes)
     assert found.kept == essential_parameters(observation, estimate).kept
-    with pytest.raises(dynid.DataError, match="use stepwise or global"):
+    with expect_error(UnknownName, "search"):
         essential_parameters(observation, estimate, search="best")
-    with pytest.raises(dynid.DataError, match="whole number from 1"):
+    with expect_error(InvalidValue, "subsets"):
         essential_parameters(observation, estimate, search="global", subsets=0)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.errors import DamagedFile, Mismatch, MissingArgument
+from dynid.errors import DamagedFile, Mismatch, MissingArgument, WrongVersion
 from dynid.identification import Estimate
 from dynid.identification.estimators.registry import find_method, own_methods
 from dynid.identification.estimators.solution import Outcome
@@ -162,7 +162,7 @@ def test_files_of_development_versions_are_refused_with_what_to_do(tmp_path: Pat
     """In one sentence."""
     path = tmp_path / "old.json"
     path.write_text(json.dumps({"format": "dynid estimate 9", "robot": "arm3"}))
-    with pytest.raises(dynid.DataError, match=r"old\.json.*'dynid estimate 9'.*make it again") as caught:
+    with expect_error(WrongVersion) as caught:
         Estimate.load(path)
     assert "\n" not in str(caught.value)
 

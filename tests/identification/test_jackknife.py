@@ -9,11 +9,12 @@ import pytest
 import scipy
 
 import dynid
-from dynid.errors import DataError
+from dynid.errors import UnknownName
 from dynid.identification.estimators.solution import Solution
 from dynid.identification.jackknife import jackknife, uncertainty
 from dynid.identification.observing import observe
 from dynid.identification.pipeline import estimate_from, identify
+from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 
 RUNS = 40
@@ -68,7 +69,7 @@ def test_white_noise_is_the_former_covariance() -> None:
     white = identify(robot, recording, "wls", signals=EXACT, noise_model="white")
     assert white.noise_model == "white" and white.freedom == sum(white.rows) - white.beta.size
     assert white.independent_rows == ()
-    with pytest.raises(DataError, match="noise_model 'pink' is unknown"):
+    with expect_error(UnknownName, "noise_model"):
         identify(robot, recording, "wls", noise_model="pink")  # type: ignore[arg-type]
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid import DataError
+from dynid.errors import Duplicate, InvalidShape, InvalidValue, Mismatch, NotFinite
 from dynid.identification import ParameterDraws
 from dynid.robot import ActuatorLaw
+from tests.support.errors import expect_error
 
 NAMES = ("Ia_joint1", "fc of all joints", "delay", "kp_joint2")
 
@@ -58,16 +59,16 @@ def test_inertial_parameters_are_found_by_name() -> None:
 def test_bad_input() -> None:
     robot = dynid.load_robot("twolink")
     one = (("a",), ("",), ("a",), ("1",))
-    with pytest.raises(DataError, match="at least two rows of 1"):
+    with expect_error(InvalidShape, "draws"):
         ParameterDraws(*one, np.array([[1.0]]))
-    with pytest.raises(DataError, match="draws of 'a' must be finite"):
+    with expect_error(NotFinite, "draws"):
         ParameterDraws(*one, np.array([[1.0], [np.nan]]))
-    with pytest.raises(DataError, match="named 'a'"):
+    with expect_error(Duplicate, "draws"):
         ParameterDraws(("a", "a"), ("", ""), ("a", "a"), ("", ""), np.ones((2, 2)))
-    with pytest.raises(DataError, match="one joint, symbol and unit for each of 1"):
+    with expect_error(InvalidShape, "draws"):
         ParameterDraws(("a",), (), ("a",), ("",), np.ones((2, 1)))
     draws = ParameterDraws(*one, np.ones((2, 1)))
-    with pytest.raises(DataError, match="'a' belongs neither to the robot nor to the law"):
+    with expect_error(Mismatch):
         next(draws.models(robot, ActuatorLaw(robot.coordinates)))
-    with pytest.raises(DataError, match="between 0 and 1"):
+    with expect_error(InvalidValue, "level"):
         draws.quantiles(95)

@@ -12,6 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 import dynid
+from dynid.errors import ConflictingArguments
 from dynid.identification.estimate import Estimate
 from dynid.identification.observing import observe
 from dynid.identification.pipeline import identify
@@ -20,6 +21,7 @@ from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from dynid.signals.averaging import repetitions
 from tests.support.energy_plant import RATE, Plant
+from tests.support.errors import expect_error
 from tests.support.synthetic import base_of
 
 Array = NDArray[np.float64]
@@ -155,5 +157,5 @@ def test_what_is_no_repetition_is_refused() -> None:
     refused("samples per second", first, replace(second, t=second.t / 2))
     refused("torques in all runs or in none", first, Run(second.t, second.q, name="bare"))
     refused("less than half of the motion|not the motion", first, second.rows(0, 500))
-    with pytest.raises(dynid.DataError, match="leave period out"):
+    with expect_error(ConflictingArguments, "period"):
         identify_repetitions(robot, whole, signals=dynid.Signals(period=10.0))

@@ -7,6 +7,8 @@ import pytest
 
 import dynid
 from dynid import Robot
+from dynid.errors import Mismatch, TooFew, UnknownName
+from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, arm, motion, record
 
 LABELS = ("bare", "loaded", "hung")
@@ -138,11 +140,11 @@ def test_plain_words_for_bad_input() -> None:
     ):
         with pytest.raises(dynid.DataError, match=words):
             dynid.identification.identify_shared(pairs, signals=EXACT, **arguments)
-    with pytest.raises(dynid.DataError, match="two models"):
+    with expect_error(TooFew, "models"):
         dynid.identification.identify_shared(pairs[:1], signals=EXACT)
     found = dynid.identification.identify_shared(pairs, own=OWN, signals=EXACT, labels=LABELS)
-    with pytest.raises(dynid.DataError, match="no model has the label"):
+    with expect_error(UnknownName, "label"):
         found["other"]
-    with pytest.raises(dynid.DataError, match="different base parameters"):
+    with expect_error(Mismatch):
         found.difference("hung", "bare")
     assert "loaded" in found.summary() and set(found.to_dict()["models"]) == set(LABELS)

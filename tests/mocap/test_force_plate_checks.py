@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import dynid
 from dynid.assessment import Finding
+from dynid.errors import InvalidValue, MissingData, NotIdentifiable, TooFew
 from dynid.mocap import Capture, Plate
 from dynid.robot.spatial import axis_rotation, placement
+from tests.support.errors import expect_error
 
 MASS, RATE, FAST = 80.0, 100.0, 1000.0
 HALF = np.array([0.25, 0.2])
@@ -67,7 +68,7 @@ def test_a_plate_that_is_not_zeroed_is_found_while_it_stands_free() -> None:
     good = bad.zeroed(0.0, 1.9)
     # A mean of 1900 samples of 1 N noise.
     np.testing.assert_allclose(good.wrench, capture.plates[0].wrench, atol=0.15)
-    with pytest.raises(dynid.DataError, match="no samples between"):
+    with expect_error(MissingData):
         bad.zeroed(100.0, 101.0)
 
 
@@ -82,7 +83,7 @@ def test_a_plate_that_is_always_loaded_is_judged_by_the_weight() -> None:
     fast = np.arange(0, 8.0, 1 / FAST)
     assert found[0].how_much.startswith("30.0 N along x")
     assert float(found[1].how_much.split()[0]) == pytest.approx(40 + MASS * _lift(fast).mean(), abs=0.2)
-    with pytest.raises(dynid.DataError, match="mass must be positive"):
+    with expect_error(InvalidValue, "mass"):
         capture.findings(-1.0)
 
 
@@ -130,9 +131,9 @@ def test_a_clock_that_is_off_is_measured_and_put_right(lag: float) -> None:
 def test_clocks_that_cannot_be_compared_say_why() -> None:
     """Without a plate, without motion, without time."""
     capture = _squats()
-    with pytest.raises(dynid.DataError, match="no force plate"):
+    with expect_error(MissingData):
         replace(capture, plates=()).clock_offset()
-    with pytest.raises(dynid.DataError, match="too few"):
+    with expect_error(TooFew):
         replace(capture, positions=capture.positions[:50]).clock_offset()
-    with pytest.raises(dynid.DataError, match="hardly moves"):
+    with expect_error(NotIdentifiable):
         capture.clock_offset(np.ones(len(capture.t)))

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import InvalidShape, InvalidValue, MissingData
 from tests.support.capture_files import puppet, puppet_markers, puppet_motion, seen_markers
+from tests.support.errors import expect_error
 
 
 def test_a_known_pose_gives_the_positions() -> None:
@@ -82,11 +84,11 @@ def test_what_cannot_be_calibrated_says_why() -> None:
     capture = seen_markers(robot, puppet_motion(rng, robot, 5), truth)
     hidden = capture.positions.copy()
     hidden[:, 2] = np.nan
-    with pytest.raises(dynid.DataError, match="is never visible"):
+    with expect_error(MissingData):
         dynid.mocap.calibrate_markers(robot, replace(capture, positions=hidden), truth)
-    with pytest.raises(dynid.DataError, match="q has shape"):
+    with expect_error(InvalidShape):
         dynid.mocap.calibrate_markers(robot, capture, truth, q=np.zeros(3))
-    with pytest.raises(dynid.DataError, match="must not be negative"):
+    with expect_error(InvalidValue, "prior_std"):
         dynid.mocap.calibrate_markers(robot, capture, truth, prior_std=-1.0)
-    with pytest.raises(dynid.DataError, match="noise must be positive"):
+    with expect_error(InvalidValue, "noise"):
         dynid.mocap.calibrate_markers(robot, capture, truth, noise=0.0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import dynid
+from dynid.errors import Duplicate, InvalidShape, InvalidValue, MissingData, NotFinite, TooFew, UnknownName
 from dynid.mocap import Capture, Plate
 from dynid.mocap.resample import resample
 from dynid.mocap.trial import Channels
+from tests.support.errors import expect_error
 
 
 @pytest.mark.parametrize(("rate", "new"), [(1000.0, 100.0), (1000.0, 120.0), (100.0, 250.0), (2000.0, 60.0)])
@@ -41,9 +42,9 @@ def test_the_same_clock_changes_nothing() -> None:
     """No filter where none is needed."""
     x = np.random.default_rng(0).normal(size=(50, 2))
     np.testing.assert_array_equal(resample(x, 100.0, np.arange(50) / 100, 100.0), x)
-    with pytest.raises(dynid.DataError, match="finite"):
+    with expect_error(NotFinite, "x"):
         resample([1.0, np.nan, 2.0], 1.0, [0.5])
-    with pytest.raises(dynid.DataError, match="two samples"):
+    with expect_error(TooFew, "x"):
         resample([1.0], 1.0, [0.5])
 
 
@@ -82,21 +83,21 @@ def test_wrenches_of_all_plates_add_up_at_the_cameras() -> None:
     both = Capture("x", 100.0, capture.markers, capture.positions, plates=(*capture.plates, two)).wrench()
     alone = capture.wrench()
     np.testing.assert_allclose((both - alone)[:-1], np.tile([0, 0, 100.0, 21.0, -48.0, 3.0], (299, 1)), atol=1e-9)
-    with pytest.raises(dynid.DataError, match="no force plate"):
+    with expect_error(MissingData):
         Capture("x", 100.0, capture.markers, capture.positions).wrench()
 
 
 def test_captures_that_cannot_be_are_refused() -> None:
     """Shapes, rates, names, channels."""
-    with pytest.raises(dynid.DataError, match="expected"):
+    with expect_error(InvalidShape, "positions"):
         Capture("x", 100.0, ("A",), np.zeros((5, 2, 3)))
-    with pytest.raises(dynid.DataError, match="rate must be positive"):
+    with expect_error(InvalidValue, "rate"):
         Capture("x", 0.0)
-    with pytest.raises(dynid.DataError, match="two markers of one name"):
+    with expect_error(Duplicate, "markers"):
         Capture("x", 1.0, ("A", "A"), np.zeros((5, 2, 3)))
-    with pytest.raises(dynid.DataError, match="no marker 'C'"):
+    with expect_error(UnknownName, "marker"):
         _capture()["C"]
-    with pytest.raises(dynid.DataError, match="no channel 'x'"):
+    with expect_error(UnknownName, "name"):
         _capture().analogs["x"]
-    with pytest.raises(dynid.DataError, match="shape"):
+    with expect_error(InvalidShape, "wrench"):
         Plate("p", 1.0, np.zeros((3, 5)), np.eye(4))

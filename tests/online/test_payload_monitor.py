@@ -14,6 +14,7 @@ from dynid.online import EventKind, PayloadEvent, PayloadMonitor, PayloadState
 from dynid.online.payload import Rows
 from tests.support import carrying_plant
 from tests.support.carrying_plant import CENTRE, MASS, Carried, carry
+from tests.support.errors import expect_error
 
 
 @cache
@@ -120,5 +121,5 @@ def test_settings_that_cannot_be_used_are_refused() -> None:
     ):
         with pytest.raises(DataError, match=reason):
             PayloadMonitor(robot, "link6", rate=100.0, **settings)
-    with pytest.raises(ModelError, match="no link"):
+    with expect_error(ModelError, "name", code="unknown_name"):
         PayloadMonitor(robot, "hand", rate=100.0)

@@ -12,6 +12,17 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import (
+    DamagedFile,
+    MissingArgument,
+    MissingData,
+    MissingFile,
+    MissingJoints,
+    UnknownName,
+    Unsupported,
+    WrongFormat,
+)
+from tests.support.errors import expect_error
 from tests.support.log_files import Array, motion, refused, robot, same
 
 pytestmark = pytest.mark.usefixtures("readers_here")
@@ -152,7 +163,7 @@ def test_messages_of_other_nodes_on_the_topic_are_left_out(tmp_path: Path) -> No
     mixed = [Sample(k // 2, names=NAMES if k % 2 else gripper) for k in range(2 * len(RUN))]
     file = ros1(tmp_path / "run.bag", mixed)
     assert same(dynid.load_recording(file, ROBOT).runs[0], RUN)
-    with refused(r"run.bag: messages of one topic name different joints \(finger1"):
+    with expect_error(MissingArgument, "joints"):
         dynid.load_recording(file)
 
 
@@ -165,9 +176,9 @@ def test_log_times_stand_in_for_missing_stamps(tmp_path: Path) -> None:
 def test_topic_is_chosen_or_an_error(tmp_path: Path) -> None:
     """A single topic of joint states is read; several, or an unknown one, are an error."""
     file = ros1(tmp_path / "run.bag", topics=("/left/joint_states", "/right/joint_states"))
-    with refused("run.bag: choose one topic with topic=", "/left/joint_states"):
+    with expect_error(MissingArgument, "topic"):
         dynid.load_recording(file, ROBOT)
-    with refused("run.bag has no topic '/joint_states', it has /left/joint_states"):
+    with expect_error(UnknownName, "topic"):
         dynid.load_recording(file, ROBOT, topic="/joint_states")
     assert same(dynid.load_recording(file, ROBOT, topic="/right/joint_states").runs[0], RUN)
 
@@ -191,7 +202,7 @@ def test_messages_without_names_are_arrays(tmp_path: Path) -> None:
 
 
 def test_joint_that_no_message_names_is_an_error(tmp_path: Path) -> None:
-    with refused("run.bag: q has no column for joint 'a4'"):
+    with expect_error(MissingJoints, "lock"):
         dynid.load_recording(ros1(tmp_path / "run.bag"), robot("a1", "a2", "a4"))
 
 
@@ -206,20 +217,20 @@ def test_bags_that_are_cut_off_are_refused(tmp_path: Path, format: str) -> None:
 
 
 def test_folders_that_are_not_bags_are_refused(tmp_path: Path) -> None:
-    with refused("is a folder of no known format: logs in folders are ROS bags (metadata.yaml)"):
+    with expect_error(WrongFormat):
         dynid.load_recording(_fresh(tmp_path), ROBOT)
     bag = ros2(tmp_path / "bag")
     for file in bag.glob("*.db3"):
         file.unlink()
-    with refused("bag is not a bag, damaged or cut off"):
+    with expect_error(DamagedFile):
         dynid.load_recording(bag, ROBOT)
     shutil.rmtree(bag)
-    with refused("No such file"):
+    with expect_error(MissingFile):
         dynid.load_recording(tmp_path / "gone.bag", ROBOT)
 
 
 def test_bag_without_messages_is_refused(tmp_path: Path) -> None:
-    with refused("run.bag contains no messages"):
+    with expect_error(MissingData, "topic"):
         dynid.load_recording(ros1(tmp_path / "run.bag", samples=()), ROBOT)
 
 
@@ -231,7 +242,7 @@ def test_unsupported_encodings_are_an_error(tmp_path: Path) -> None:
         channel = writer.register_channel("/pose", "protobuf", schema)
         writer.add_message(channel, 0, b"", 0)
         writer.finish()
-    with refused("run.mcap: topic '/pose' is encoded as 'protobuf': only ROS messages and JSON are read"):
+    with expect_error(Unsupported):
         dynid.load_recording(tmp_path / "run.mcap", ROBOT)
 
 

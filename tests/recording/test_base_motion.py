@@ -11,10 +11,11 @@ from scipy.spatial.transform import Rotation
 import dynid
 import dynid.recording
 from dynid import DataError, Recording, Run
+from dynid.errors import ConflictingArguments, InvalidShape, InvalidValue, ModelError, UnknownName
 from dynid.recording import WrenchSensor
 from dynid.robot.spatial import placement
+from tests.support.errors import expect_error
 from tests.support.humanoids import dance, humanoid
-from tests.support.log_files import refused
 
 
 def poses(samples: int = 200) -> np.ndarray:
@@ -38,7 +39,7 @@ def test_quaternions_are_mended() -> None:
     assert same.magnitude().max() < 1e-7
     np.testing.assert_array_equal(Run(t, q, base=run.base).base, run.base)
     broken[17, 3:] = 0.0
-    with refused("run 'run': the quaternion of the base is zero at row 17, which is not a rotation"):
+    with expect_error(InvalidValue, "base"):
         Run(t, q, base=broken)
 
 
@@ -49,13 +50,13 @@ def test_wrenches_are_checked_and_cut_with_the_run() -> None:
     part = run.rows(2, 6)
     np.testing.assert_array_equal(part.wrenches["plate"], w[2:6] + 1)
     assert part.sensors["plate"].axes == "world"
-    with refused(r"run 'run': wrench:foot has 5 columns, expected 6"):
+    with expect_error(InvalidShape):
         Run(t, q, wrenches={"foot": w[:, :5]})
-    with refused("run 'run': sensor 'hand' has no wrench"):
+    with expect_error(UnknownName, "sensors"):
         Run(t, q, sensors={"hand": WrenchSensor("hand")})
-    with refused("axes 'plate' of a wrench are unknown: use sensor, world, base"):
+    with expect_error(UnknownName, "axes"):
         WrenchSensor("world", "plate")  # type: ignore[arg-type]
-    with refused("placement of the wrench sensor on 'world' must be a rotation and a translation"):
+    with expect_error(DataError):
         WrenchSensor("world", placement=2 * np.eye(4))
 
 
@@ -75,7 +76,7 @@ def test_named_wrenches_survive_a_file(tmp_path: Path, ending: str) -> None:
         np.testing.assert_array_equal(back.runs[1].wrenches[name], wrench)
     np.testing.assert_array_equal(back.runs[0].base, run.base)
     assert back.runs[0].sensors["plate 1"] is sensors["plate 1"]
-    with refused("sensors= names 'hand', of which no wrench is read"):
+    with expect_error(UnknownName, "sensors"):
         dynid.load_recording(file, robot, sensors={"hand": WrenchSensor("world")})
 
 
@@ -100,9 +101,9 @@ def test_columns_by_list_pattern_and_own_file(tmp_path: Path) -> None:
     np.savetxt(hand, rows[:, 19:][:, order], "%.17g", ",", header="mz,my,mx,fz,fy,fx", comments="")
     both = dynid.load_recording({"q": file, "wrench:hand": hand}, robot, columns={"q": "q{k}"}, rate=50).runs[0]
     np.testing.assert_array_equal(both.wrenches["hand"], rows[:, 19:])
-    with refused("wrench:plate: the pattern 'plate.{joint}' may contain"):
+    with expect_error(InvalidValue, "columns"):
         dynid.load_recording(file, robot, columns=columns | {"wrench:plate": "plate.{joint}"}, **given)  # type: ignore[arg-type]
-    with refused("columns: signal 'wrench:' is unknown"):
+    with expect_error(InvalidValue):
         dynid.load_recording(file, robot, columns={"q": "q{k}", "wrench:": "plate.{part}"}, rate=50)
 
 
@@ -117,11 +118,11 @@ def test_matrices_become_poses() -> None:
     off = Rotation.from_quat(rounded.pose[:, 3:]).inv() * Rotation.from_quat(pose[:, 3:])
     assert off.magnitude().max() < 2e-3 and rounded.twist is None
     h[5, :3, 0] *= -1
-    with refused("the matrix of the base at row 5 is not a rotation"):
+    with expect_error(InvalidValue, "matrices"):
         dynid.recording.base_from_matrices(h)
-    with refused("placements .* contain the positions already"):
+    with expect_error(ConflictingArguments, "positions"):
         dynid.recording.base_from_matrices(h, pose[:, :3])
-    with refused(r"matrices of a base are \(N, 3, 3\) or \(N, 4, 4\)"):
+    with expect_error(InvalidShape, "matrices"):
         dynid.recording.base_from_matrices(pose)
 
 
@@ -152,11 +153,11 @@ def test_an_inertial_unit_gives_all_that_the_wrench_needs() -> None:
     run = found.on(Run(motion.t, motion.q[:, 7:]))
     assert run.base_v is not None and run.base_a is not None
     assert dynid.recording.base_from_imu(motion.t, gyroscope).acceleration is None
-    with refused("the gyroscope must have shape"):
+    with expect_error(DataError):
         dynid.recording.base_from_imu(motion.t, gyroscope[:-1])
-    with refused("start: the quaternion of the base is zero"):
+    with expect_error(InvalidValue, "base"):
         dynid.recording.base_from_imu(motion.t, gyroscope, start=(0, 0, 0, 0))
-    with refused("must have shape (N,) and increase"):
+    with expect_error(InvalidValue):
         dynid.recording.base_from_imu(motion.t[::-1], gyroscope)
 
 
@@ -177,9 +178,9 @@ def test_a_standing_foot_gives_the_base() -> None:
     right = dynid.dynamics.frame_placement(robot, q, "footR")
     np.testing.assert_allclose(right[249:], np.broadcast_to(right[249], right[249:].shape), atol=1e-12)
     np.testing.assert_allclose(walked.pose[:250], found.pose[:250])
-    with refused("foot names 3 samples, q has 600"):
+    with expect_error(InvalidShape, "foot"):
         dynid.recording.base_from_foot(robot, motion.q[:, 7:], ["footL"] * 3)
-    with pytest.raises(dynid.ModelError, match="no link or frame named 'toe'"):
+    with expect_error(ModelError, "name", code="unknown_name"):
         dynid.recording.base_from_foot(robot, motion.q[:, 7:], "toe")
-    with pytest.raises(DataError, match=r"needs \(N, 30\)"):
+    with expect_error(InvalidShape):
         dynid.recording.base_from_foot(robot, motion.q, "footL")

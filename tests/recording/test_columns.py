@@ -10,6 +10,17 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.errors import (
+    Duplicate,
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    MissingJoints,
+    NotApplicable,
+    UnknownName,
+)
+from tests.support.errors import expect_error
 from tests.support.log_files import motion, names, refused, robot, same, table, text, write
 
 RUN = motion()
@@ -87,7 +98,7 @@ def test_names_not_numbers_decide_where_there_are_names(tmp_path: Path) -> None:
     # Zero-based names in the file against one-based names of the robot: an error, not a guess.
     rows = np.column_stack([RUN.t, RUN.q])
     file = write(tmp_path / "run.csv", text(rows, ["t", "joint_0_pos", "joint_1_pos", "joint_2_pos"]))
-    with refused("run.csv: q has no column for joint 'joint_3'", "joint_0_pos", 'lock="'):
+    with expect_error(MissingJoints, "lock"):
         dynid.load_recording(file, NUMBERED)
     given = dynid.load_recording(file, NUMBERED, joints=["joint_0", "joint_1", "joint_2"])
     assert same(given.runs[0], RUN, "q") and given.joints == NUMBERED.coordinates
@@ -129,15 +140,15 @@ def test_planned_external_and_filtered_columns_are_skipped(tmp_path: Path) -> No
 def test_two_candidates_are_an_error(tmp_path: Path) -> None:
     """Torque and TorqueSm may both be meant: nothing is guessed."""
     file = log(tmp_path, names("Position", "Torque", "TorqueSm"))
-    with refused("run.csv: torque may be Torque1 ... Torque3 or TorqueSm1 ... TorqueSm3: say which with columns="):
+    with expect_error(MissingArgument, "columns"):
         dynid.load_recording(file, ROBOT)
     columns = {"q": "Position{i}", "torque": "TorqueSm{i}"}
     assert np.array_equal(dynid.load_recording(file, ROBOT, columns=columns).runs[0].torque, RUN.torque)
     file = log(tmp_path, ["time", "timestamp", "q1", "q2"], "q")
-    with refused(r"run.csv: several columns may be the time \(time, timestamp\)"):
+    with expect_error(MissingArgument, "time"):
         dynid.load_recording(file)
     file = log(tmp_path, ["t", "pos_elbow", "elbow_pos", "pos_shoulder"], "q")
-    with refused("run.csv: q has two columns for one joint: pos_elbow, elbow_pos"):
+    with expect_error(Duplicate):
         dynid.load_recording(file, robot("shoulder", "elbow"))
 
 
@@ -185,7 +196,7 @@ def test_joints_of_a_larger_file_are_picked(tmp_path: Path) -> None:
     """By index for numbers, arrays, ranges and patterns; by name where the file has names."""
     two = robot("wrist_1", "shoulder")
     file = log(tmp_path, names("q", "v", "tau"))
-    with refused("run.csv: q has 3 columns .*, expected 2 joints"):
+    with expect_error(Mismatch, "joints"):
         dynid.load_recording(file, two)
     for columns in (
         None,
@@ -199,13 +210,13 @@ def test_joints_of_a_larger_file_are_picked(tmp_path: Path) -> None:
     header = ["t", *(f"{s}_{j}" for s in ("q", "v", "torque") for j in ROBOT.coordinates)]
     run = dynid.load_recording(log(tmp_path, header, name="named.csv"), two).runs[0]
     assert np.array_equal(run.q, RUN.q[:, [2, 0]])
-    with refused("joints= selects q[3], the file has 3 of them"):
+    with expect_error(Mismatch, "joints"):
         dynid.load_recording(file, joints=[0, 3])
-    with refused("joints= has 1 entries, the robot 2 joints"):
+    with expect_error(Mismatch, "joints"):
         dynid.load_recording(file, two, joints=[0])
-    with refused("joints= must list names or indices"):
+    with expect_error(InvalidValue, "joints"):
         dynid.load_recording(file, joints="q1")
-    with refused("the pattern 'q_{joint}' needs a robot or names in joints="):
+    with expect_error(MissingArgument, "joints"):
         dynid.load_recording(file, columns={"q": "q_{joint}"})
 
 
@@ -235,22 +246,22 @@ def test_files_of_one_run_must_fit_together(tmp_path: Path) -> None:
     q = log(tmp_path, ["t", "x1", "x2", "x3"], "q", name="pos.csv")
     rows = table(RUN, "torque")
     short = write(tmp_path / "cur.csv", text(rows[:-1], ["t", "x1", "x2", "x3"]))
-    with refused("differ in their number of rows: .*pos.csv 60, .*cur.csv 59"):
+    with expect_error(InvalidShape):
         dynid.load_recording({"q": q, "torque": short}, ROBOT)
     rows[30:, 0] += 0.004
     late = write(tmp_path / "late.csv", text(rows, ["t", "x1", "x2", "x3"]))
-    with refused("the clocks of pos.csv and late.csv differ at line 32"):
+    with expect_error(Mismatch):
         dynid.load_recording({"q": q, "torque": late}, ROBOT)
     two = write(tmp_path / "two.csv", text(np.column_stack([rows, rows[:, 1:]]), names("x", "y")))
-    with refused("two.csv: torque may be x1 ... x3 or y1 ... y3"):
+    with expect_error(MissingArgument, "columns"):
         dynid.load_recording({"q": q, "torque": two}, ROBOT)
-    with refused("one file per signal is given by t, q, v, .*: 'tau' is none of them"):
+    with expect_error(UnknownName, "source"):
         dynid.load_recording({"q": q, "tau": q}, ROBOT)
-    with refused("q is needed"):
+    with expect_error(UnknownName, "source"):
         dynid.load_recording({"torque": q}, ROBOT)
-    with refused("columns is given for v, which has no file of its own"):
+    with expect_error(NotApplicable, "columns"):
         dynid.load_recording({"q": q}, ROBOT, columns={"v": "1:4"})
-    with refused("cur.csv: no columns for torque found"):
+    with expect_error(MissingArgument, "columns"):
         dynid.load_recording({"q": q, "torque": write(tmp_path / "cur.csv", text(rows, names("v")))}, ROBOT)
 
 
@@ -259,9 +270,9 @@ def test_several_files_are_several_runs_in_the_given_order(tmp_path: Path) -> No
     loaded = dynid.load_recording(files, ROBOT)
     assert [run.name for run in loaded.runs] == ["run10", "run2", "run1"] and loaded.samples == 180
     other = log(tmp_path, [*names("q", joints=2), "x"], "q", name="other.csv")
-    with refused("run 'other' has the joints joint1, joint2, run 'run10' joint1, joint2, joint3"):
+    with expect_error(Mismatch, "joints"):
         dynid.load_recording([files[0], other])
-    with refused("no file is given"):
+    with expect_error(MissingArgument, "source"):
         dynid.load_recording([])
 
 
@@ -275,7 +286,7 @@ def test_base_and_wrench_of_a_floating_robot(tmp_path: Path) -> None:
     columns = {"base": "0:7", "q": "7:10", "wrench": ["Fx", "Fy", "Fz", "Mx", "My", "Mz"]}
     run = dynid.load_recording(file, ROBOT.with_base("floating"), columns=columns, rate=30).runs[0]
     assert np.array_equal(np.column_stack([run.base, run.q, run.wrench]), rows)
-    with refused(r"run.csv: wrench has 5 columns .*, expected 6 columns"):
+    with expect_error(Mismatch, "columns"):
         dynid.load_recording(file, ROBOT, columns={"q": "7:10", "wrench": "10:15"}, rate=30)
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import dynid
-from tests.support.log_files import motion, refused, robot, same, table, text, write
+from dynid.errors import MissingArgument
+from tests.support.errors import expect_error
+from tests.support.log_files import motion, robot, same, table, text, write
 
 FORMS = [
     ("q_{j}", "v_{j}", "tau_{j}"),
@@ -90,7 +92,7 @@ def test_names_with_two_readings_are_not_guessed(tmp_path: Path) -> None:
     run = motion(joints=2)
     header = ["t", "q_q", "q_tau", "tau_q", "tau_tau"]
     file = write(tmp_path / "run.csv", text(table(run, "q", "torque"), header))
-    with refused("run.csv: column '.*' may be .* of joint '.*' or .* of joint '.*': say which with columns="):
+    with expect_error(MissingArgument, "columns"):
         dynid.load_recording(file, robot("q", "tau"))
     columns = {"q": ["q_q", "q_tau"], "torque": ["tau_q", "tau_tau"]}
     assert same(dynid.load_recording(file, robot("q", "tau"), columns=columns).runs[0], run, "q", "torque")

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.errors import DataError
+from dynid.errors import NotFinite
 from dynid.recording.load import load_recording
 from dynid.recording.run import Run
 from dynid.robot.load import load_robot
+from tests.support.errors import expect_error
 
 ROBOT = load_robot("twolink")
 
@@ -58,5 +59,5 @@ def test_a_gap_in_link_positions_is_refused() -> None:
     t, q = np.arange(10) / 10.0, np.zeros((10, 2))
     broken = q.copy()
     broken[3, 1] = np.nan
-    with pytest.raises(DataError, match="link_q is not a finite number at row 3"):
+    with expect_error(NotFinite):
         Run(t, q, link_q=broken)

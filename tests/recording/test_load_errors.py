@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import dynid
+from dynid.errors import InvalidType, InvalidValue, NotApplicable
+from tests.support.errors import expect_error
 from tests.support.log_files import motion, names, refused, robot, table, text, write
 
 ROBOT = robot("a1", "a2", "a3")
@@ -91,13 +93,13 @@ def test_errors_are_data_errors(tmp_path: Path) -> None:
 
 
 def test_topic_of_a_file_without_topics(tmp_path: Path) -> None:
-    with refused("topic= selects a topic of a bag, run.csv is not a bag"):
+    with expect_error(NotApplicable, "topic"):
         dynid.load_recording(write(tmp_path / "run.csv", BODY), ROBOT, topic="/joint_states")
 
 
 def test_arguments_of_the_wrong_kind(tmp_path: Path) -> None:
     file = write(tmp_path / "run.csv", BODY)
-    with refused("robot must come from dynid.load_robot, got 'tx40'"):
+    with expect_error(InvalidType):
         dynid.load_recording(file, "tx40")
-    with refused(r"rows must be \(start, stop\), got \(1, 2, 3\)"):
+    with expect_error(InvalidValue):
         dynid.load_recording(file, ROBOT, rows=(1, 2, 3))

@@ -13,8 +13,10 @@ import pytest
 
 import dynid
 from dynid import LogFormat
+from dynid.errors import DamagedFile, InvalidType, InvalidValue, MissingFile, UnknownName
 from dynid.recording.log_fields import LogFields
 from dynid.robot import Transmission
+from tests.support.errors import expect_error
 from tests.support.log_files import motion, names, refused, robot, same, table, text, write
 
 RUN = motion()
@@ -99,13 +101,13 @@ def test_wrong_fields_are_one_sentence_before_anything_is_read(fields: dict[str,
 
 
 def test_files_that_are_not_a_log_format(tmp_path: Path) -> None:
-    with refused("gone.toml cannot be read: No such file"):
+    with expect_error(MissingFile):
         LogFormat.from_toml(tmp_path / "gone.toml")
-    with refused("bad.toml: not a TOML file"):
+    with expect_error(DamagedFile):
         LogFormat.from_toml(write(tmp_path / "bad.toml", "units = {"))
-    with refused("wrong.toml: log must be a table of settings, got 3"):
+    with expect_error(InvalidType, "log"):
         LogFormat.from_toml(write(tmp_path / "wrong.toml", "log = 3"))
-    with refused("typo.toml: a log format has no field 'sing'.*did you mean sign"):
+    with expect_error(InvalidValue):
         LogFormat.from_toml(write(tmp_path / "typo.toml", "[log]\nsing = { torque = -1 }"))
 
 
@@ -119,9 +121,9 @@ def test_keywords_override_the_format(tmp_path: Path) -> None:
     settings = LogFormat(units={"q": "deg"}, sign={"torque": -1}, rows=(5, 20))
     run = dynid.load_recording(file, ROBOT, log=settings, units={"q": "rad"}).runs[0]
     assert np.array_equal(run.q, RUN.q[5:20]) and np.array_equal(run.torque, -RUN.torque[5:20])
-    with refused("log must be a LogFormat, got {'rate': 5}"):
+    with expect_error(InvalidType, "log"):
         dynid.load_recording(file, ROBOT, log={"rate": 5})
-    with refused("has no field 'sensor'"):
+    with expect_error(UnknownName):
         dynid.load_recording(tmp_path / "gone.csv", ROBOT, sensor={})
 
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid import DataError, Recording, Run
+from dynid import Recording, Run
+from dynid.errors import NotApplicable, NotIdentifiable, UnknownName
 from dynid.recording import reconcile
+from tests.support.errors import expect_error
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +58,9 @@ def test_torque_of_a_drive_in_a_passive_joint(measured):
 def test_refused(measured):
     robot, t, _, motion, _ = measured
     few = ("turn", "arm", "lower_level", "flange")
-    with pytest.raises(DataError, match="do not determine the independent joints"):
+    with expect_error(NotIdentifiable):
         reconcile(robot, Recording(few, (Run(t, _columns(robot, motion, few)),)))
-    with pytest.raises(DataError, match="no joint named 'nose'"):
+    with expect_error(UnknownName):
         reconcile(robot, Recording(("nose",), (Run(t, np.zeros((len(t), 1))),)))
-    with pytest.raises(DataError, match="nothing to reconcile"):
+    with expect_error(NotApplicable):
         reconcile(dynid.load_robot("twolink"), Recording(("joint1",), (Run(t, np.zeros((len(t), 1))),)))

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import dynid
 from dynid import Recording, Run
+from dynid.errors import DamagedFile
 from dynid.recording.run import SIGNALS, WIDTH
-from tests.support.log_files import refused, robot
+from tests.support.errors import expect_error
+from tests.support.log_files import robot
 
 pytestmark = pytest.mark.usefixtures("readers_here")
 
@@ -89,5 +91,5 @@ def test_runs_are_distinguished_by_numbers(tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     random_recording(3, ("a",), ("q",), (4, 4)).to_csv(file)
     file.write_text(file.read_text().replace("\n1,", "\nsecond,"))
-    with refused("run.csv: column 'run' must hold the number of the run in every row"):
+    with expect_error(DamagedFile):
         dynid.load_recording(file)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dynid import Recording, Run
-from tests.support.log_files import motion, refused
+from dynid.errors import InvalidValue, TooFew
+from tests.support.errors import expect_error
+from tests.support.log_files import motion
 
 LONG, SHORT = motion(samples=100), motion(samples=40)
 NAMES = ("a", "b", "c")
@@ -46,18 +48,18 @@ def test_rows_of_every_run() -> None:
     part = recording().rows(50, 80)
     assert len(part.runs) == 1 and np.array_equal(part.runs[0].torque, LONG.torque[50:80])
     assert recording().rows(stop=-5).samples == 130 and recording().rows().samples == 140
-    with refused("no run has two samples in rows 99:"):
+    with expect_error(TooFew):
         recording().rows(99)
 
 
 def test_splits_that_leave_nothing_are_refused() -> None:
     for share in (0.0, 1.0, -0.5, float("nan")):
-        with refused("the share that is held out must be between 0 and 1"):
+        with expect_error(InvalidValue, "share"):
             recording().split(share)
-    with refused("holding out rows 200:300 of every run leaves no samples for validation"):
+    with expect_error(TooFew):
         recording().split(rows=(200, 300))
-    with refused("holding out rows : of every run leaves no samples to identify from"):
+    with expect_error(TooFew):
         recording().split(rows=(None, None))
     tiny = Recording(("a",), (Run(np.arange(3.0), np.ones((3, 1))),))
-    with refused("holding out a share of 0.25 of every run leaves no samples for validation"):
+    with expect_error(TooFew):
         tiny.split()

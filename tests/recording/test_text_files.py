@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 import dynid
+from dynid.errors import DamagedFile, DataError, UnknownName, Unsupported
+from tests.support.errors import expect_error
 from tests.support.log_files import motion, names, refused, robot, same, table, text, write
 
 RUN = motion()
@@ -81,7 +83,7 @@ def test_repeated_names_are_taken_in_order(tmp_path: Path) -> None:
     """Three columns q are joints 1, 2, 3; asking for q alone is refused."""
     file = write(tmp_path / "run.csv", text(table(RUN, "q"), ["t", "q", "q", "q"]))
     assert np.array_equal(dynid.load_recording(file, ROBOT).runs[0].q, RUN.q)
-    with refused("run.csv has no column 'q' for q", "q#1"):
+    with expect_error(UnknownName, "columns"):
         dynid.load_recording(file, columns={"q": "q"})
 
 
@@ -99,7 +101,7 @@ def test_printed_joint_states_go_by_the_name_in_the_cells(tmp_path: Path) -> Non
     assert dynid.load_recording(file, units={"t": "ns"}).joints == ("a3", "a1", "a2")
     rows[7][1:3] = rows[7][2:0:-1]
     write(file, "\n".join(map(",".join, [header, *rows])))
-    with refused("run.csv: the joint in column 'field.name0' changes"):
+    with expect_error(Unsupported):
         dynid.load_recording(file, ROBOT, units={"t": "ns"})
 
 
@@ -127,7 +129,7 @@ def test_rows_that_count_the_columns_are_headers(tmp_path: Path) -> None:
 def test_quotation_marks_across_lines_are_an_error(tmp_path: Path) -> None:
     body = text(table(RUN), HEADER).splitlines()
     body[5], body[9] = '"' + body[5], body[9] + '"'
-    with refused("run.csv: 60 lines read as 56 rows, check its quotation marks"):
+    with expect_error(DamagedFile):
         dynid.load_recording(write(tmp_path / "run.csv", "\n".join(body)), ROBOT)
 
 
@@ -155,7 +157,7 @@ def test_a_panic_of_polars_ends_no_process(
 def test_lines_that_are_too_long_for_the_csv_module(tmp_path: Path) -> None:
     """A name of over 128 KiB is refused by the limit of names; a comment as long is no header and does no harm."""
     body = text(table(RUN), HEADER)
-    with refused("run.csv has a column whose name has 200002 characters, the limit is 1000"):
+    with expect_error(DataError):
         dynid.load_recording(write(tmp_path / "run.csv", body.replace(HEADER[3], "x" * 200_000 + HEADER[3])), ROBOT)
     file = write(tmp_path / "run.csv", "# " + "x" * 200_000 + "\n" + text(table(RUN)))
     assert same(dynid.load_recording(file, ROBOT, columns=PLAIN, time=0).runs[0], RUN)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import dynid
+from dynid.errors import MissingFile
 from dynid.report.provenance import file_hash, samples_hash
+from tests.support.errors import expect_error
 
 
 def test_hashes_of_files_and_folders(tmp_path: Path) -> None:
@@ -19,7 +20,7 @@ def test_hashes_of_files_and_folders(tmp_path: Path) -> None:
     whole = hashlib.sha256(b"1,2\n").hexdigest()
     assert file_hash(tmp_path / "a" / "x.csv") == whole
     assert file_hash(tmp_path / "a") == hashlib.sha256(f"x.csv {whole}\n".encode()).hexdigest()
-    with pytest.raises(dynid.DataError, match=r"none\.csv"):
+    with expect_error(MissingFile):
         file_hash(tmp_path / "none.csv")
 
 

@@ -12,12 +12,13 @@ import dynid
 from dynid.assessment import Assessment
 from dynid.calibration import DriveGains, Payload, identify_drive_gains, identify_payload, reference_gains
 from dynid.calibration.payload import MassSource
-from dynid.errors import DataError
+from dynid.errors import InvalidType, InvalidValue
 from dynid.fleet import FleetEntry, FleetEstimate, identify_fleet
 from dynid.friction import FrictionSelection, select_friction
 from dynid.recording.recording import Recording
 from dynid.report import write_result
 from dynid.report.results import verdict_on
+from tests.support.errors import expect_error
 from tests.support.friction_truth import STRIBECK
 from tests.support.friction_truth import arm as stribeck_arm
 from tests.support.friction_truth import record as stribeck_record
@@ -75,7 +76,7 @@ def test_measured_gains_state_their_own_error() -> None:
     found = weighed(by_gains(True, ones), **given, gain_std=gains.relative_covariance)
     assert found.mass_std < 0.5 * weighed(by_gains(True, ones), **given).mass_std
     assert verdict_on(found).check("gains").result == "passed"
-    with pytest.raises(DataError, match="gain_std is one number"):
+    with expect_error(InvalidValue, "gain_std"):
         weighed(gain_std=-0.1)
 
 
@@ -234,7 +235,7 @@ def test_recordings_left_out_and_few_dates_are_in_the_verdict(fleet: FleetEstima
 
 
 def test_other_things_have_no_verdict() -> None:
-    with pytest.raises(DataError, match="no verdict on a result of type str"):
+    with expect_error(InvalidType, "result"):
         verdict_on("payload")
 
 

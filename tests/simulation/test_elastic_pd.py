@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 import dynid
 from dynid import ClosedLoop, controllers
 from dynid.dynamics import gravity_torque
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, UnknownName
 from dynid.simulation import Simulation, UnmodeledEffects
 from dynid.simulation.laws import LinearController
 from dynid.simulation.reference import Reference
+from tests.support.errors import expect_error
 
 RATE = 1000.0
 STIFFNESS, DAMPING = np.array([4000.0, 1500.0]), np.array([5.0, 2.0])
@@ -81,7 +81,7 @@ def test_rigid_joints_are_those_of_the_rigid_feedforward() -> None:
 
 def test_wrong_springs_are_refused() -> None:
     arm = flexible_arm()
-    with pytest.raises(DataError, match=r"stiffness needs .* positive"):
+    with expect_error(InvalidValue):
         controllers.elastic_pd(RATE, arm, *GAINS, [100.0, 0.0])
-    with pytest.raises(DataError, match="'full' or 'gravity'"):
+    with expect_error(UnknownName, "feedforward"):
         controllers.elastic_pd(RATE, arm, *GAINS, 100.0, feedforward="none")  # type: ignore[arg-type]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 import dynid
 from dynid import ClosedLoop, controllers
 from dynid.dynamics import gravity_torque
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, MissingData, UnknownName
 from dynid.simulation import Sensors, Simulation, UnmodeledEffects
 from dynid.simulation.laws import CallableController, LinearController
 from tests.simulation.test_elastic_pd import RATE, STIFFNESS, flexible_arm, link_error, smooth
+from tests.support.errors import expect_error
 
 GAINS = 400.0, 40.0
 SPRINGS = UnmodeledEffects(stiffness=STIFFNESS)
@@ -100,13 +100,13 @@ def test_encoders_of_links_have_their_own_noise_and_steps() -> None:
 
 def test_bad_input_is_refused() -> None:
     arm = flexible_arm()
-    with pytest.raises(DataError, match=r"stiffness needs .* positive"):
+    with expect_error(InvalidValue):
         controllers.singular_perturbation(RATE, arm, *GAINS, [100.0, 0.0])
-    with pytest.raises(DataError, match="damping ratio"):
+    with expect_error(InvalidValue, "damping_ratio"):
         controllers.singular_perturbation(RATE, arm, *GAINS, 100.0, damping_ratio=-1.0)
-    with pytest.raises(DataError, match="'full' or 'gravity'"):
+    with expect_error(UnknownName, "feedforward"):
         controllers.singular_perturbation(RATE, arm, *GAINS, 100.0, feedforward="none")  # type: ignore[arg-type]
     values = zip(arm.layout, arm.parameters, strict=True)
     bare = arm.with_parameters([0.0 if p.symbol == "Ia" else x for p, x in values])
-    with pytest.raises(DataError, match="'joint1' is flexible, but its motor has no inertia"):
+    with expect_error(MissingData, "model"):
         controllers.singular_perturbation(RATE, bare, *GAINS, [100.0, np.inf])

@@ -10,6 +10,7 @@ from dynid.errors import DataError
 from dynid.fleet.health import ChangeCode
 from studies.reproduce import fleet, fleet_real
 from studies.reproduce.fleet_plant import Plan, fleet_robot
+from tests.support.errors import expect_error
 
 
 @pytest.mark.slow
@@ -23,7 +24,7 @@ def test_a_seed_names_what_changed_and_pooling_helps(tmp_path: Path) -> None:
 
 
 def test_a_half_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(DataError, match="half 'third' is unknown"):
+    with expect_error(DataError):
         next(fleet.figures(False, "third"))
 
 

@@ -15,6 +15,7 @@ from studies.reproduce.robot_cases import CASES
 from studies.reproduce.servo_friction import pendulum_friction, published_errors
 from studies.reproduce.servo_friction_fit import XL330, fit_kinds
 from studies.reproduce.servo_friction_model import KINDS, Drive, ServoRun, load_runs, mean_error, packed, simulate_runs
+from tests.support.errors import expect_error
 
 pytestmark = pytest.mark.real
 
@@ -95,7 +96,7 @@ def test_the_voltage_asks_for_friction_that_grows_with_load(data: Path) -> None:
 
 
 def test_a_folder_without_recordings_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no recording of a servo"):
+    with expect_error(DataError):
         load_runs(tmp_path)
 
 

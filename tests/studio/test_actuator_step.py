@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from dynid.cli.project import load_project
-from dynid.errors import DataError
+from dynid.errors import DataError, MissingArgument
 from dynid.studio.actuator_step import ActuatorChoice, ActuatorStep, ErrorRow, ValueRow, error_rows, value_rows
 from dynid.studio.actuators_panel import error_bars
 from dynid.studio.runs import LogRuns
 from dynid.studio.session import Session
 from dynid.studio.workspace import Workspace
 from tests.support.encoder_logs import encoder_log
+from tests.support.errors import expect_error
 
 FOUND: dict[str, Any] = {
     "unknowns": [
@@ -52,7 +53,7 @@ def test_the_choice_is_kept_for_the_command(session: Session, tmp_path: Path) ->
 
 def test_what_is_missing_is_one_sentence(session: Session, tmp_path: Path) -> None:
     step = ActuatorStep(session)
-    with pytest.raises(DataError, match="choose a recording first"):
+    with expect_error(MissingArgument):
         asyncio.run(step.identify(ActuatorChoice("pd:1,1")))
     (tmp_path / "log.csv").write_text("x")
     session.use(LogRuns(("log.csv",)))

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from dynid.cli.project import load_project
-from dynid.errors import DataError
+from dynid.errors import DataError, MissingArgument, NotWritable
 from dynid.studio.fleet_panel import fleet_rows
 from dynid.studio.fleet_step import FLEET_LOGS, FleetChoice, FleetRun, FleetStep, guessed_run
 from dynid.studio.session import Session
 from dynid.studio.workspace import Workspace
+from tests.support.errors import expect_error
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_a_folder_is_made_from_logs_and_made_anew(step: FleetStep, tmp_path: Pat
 
 def test_a_folder_of_somebody_else_stays(step: FleetStep, tmp_path: Path) -> None:
     (tmp_path / FLEET_LOGS / "robot=A").mkdir(parents=True)
-    with pytest.raises(DataError, match="not made by this page"):
+    with expect_error(NotWritable):
         step.arrange([FleetRun("B.csv", "B", "2026-03-03")])
     assert (tmp_path / FLEET_LOGS / "robot=A").is_dir()
 
@@ -54,7 +55,7 @@ def test_wrong_choices_are_one_sentence(step: FleetStep) -> None:
     for unit, day in (("../x", "2026-03-02"), ("", "2026-03-02"), ("A", "yesterday"), ("A", "2026-13-01")):
         with pytest.raises(DataError):
             FleetRun("B.csv", unit, day)
-    with pytest.raises(DataError, match="choose the logs"):
+    with expect_error(MissingArgument, "logs"):
         step.arrange([])
     for choice, words in (
         (FleetChoice(), "choose the folder"),

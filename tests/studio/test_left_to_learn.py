@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 import dynid
 from dynid.cli.demo import synthetic_recording
-from dynid.errors import DataError
+from dynid.errors import MissingArgument
 from dynid.studio.runs import LogRuns
 from dynid.studio.session import POSTURE, Session
 from dynid.studio.workspace import Workspace
+from tests.support.errors import expect_error
 
 
 def test_the_drawing_and_the_advice_come_from_the_recording(tmp_path: Path) -> None:
     """The command is shown, its drawing lies in the workspace with every body, and the score names the next one."""
     session = Session(Workspace(tmp_path))
     session.choose("twolink")
-    with pytest.raises(DataError, match="choose a recording"):
+    with expect_error(MissingArgument):
         asyncio.run(session.left_to_learn())
     synthetic_recording(dynid.load_robot("twolink"), 0, duration=4.0).to_csv(tmp_path / "run.csv")
     session.use(LogRuns(("run.csv",)))

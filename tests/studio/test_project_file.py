@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from dynid.cli.project import load_project
-from dynid.errors import DataError, ModelError
+from dynid.errors import DataError, InvalidValue, MissingArgument, ModelError
 from dynid.studio.comparison import EstimateFiles, EstimateRow, compared, own_files
 from dynid.studio.estimate_panel import comparison_rows, next_steps
 from dynid.studio.project_file import ProjectFile
 from dynid.studio.runs import LogRuns
 from dynid.studio.session import PER_JOINT, Session
 from dynid.studio.workspace import Workspace
+from tests.support.errors import expect_error
 
 TEXT = """# mine
 [robot]
@@ -81,7 +82,7 @@ def test_effects_are_added_to_the_model(tmp_path: Path) -> None:
     assert {"fl_joint2", "rs30_joint3", "rc30_joint3"} <= set(robot.parameter_names)
     again = Session(Workspace(tmp_path))
     assert again.robot is not None and again.robot.parameter_names == robot.parameter_names
-    with pytest.raises(ModelError, match="no joint fits 'joint9'"):
+    with expect_error(ModelError, "effect", code="unknown_name"):
         session.add_effects(["spring=joint9"])
     assert session.project.section("robot")["effects"] == ["load-friction=joint2", "ripple=joint3:30"]
 
@@ -89,12 +90,12 @@ def test_effects_are_added_to_the_model(tmp_path: Path) -> None:
 def test_the_mass_of_the_robot_is_kept(tmp_path: Path) -> None:
     """Written for the commands, beside what else the section has; another robot has another mass."""
     session = Session(Workspace(tmp_path))
-    with pytest.raises(DataError, match="choose a robot first"):
+    with expect_error(MissingArgument):
         session.weigh(16.0)
     session.choose("tx40", "viscous")
     assert session.mass is None
     session.weigh(16)
-    with pytest.raises(DataError, match="mass must be a positive number of kg, got 0"):
+    with expect_error(InvalidValue, "mass"):
         session.weigh(0)
     again = Session(Workspace(tmp_path))
     assert again.mass == 16.0 and again.name == "tx40"

@@ -9,8 +9,9 @@ import pytest
 
 import dynid
 from dynid.assessment.causes.nested import f_test, terms_needed
-from dynid.errors import DataError, DynidError
+from dynid.errors import DynidError, InvalidValue, MissingArgument, MissingData, TooFew, UnknownName
 from dynid.identification.observation import Observation
+from tests.support.errors import expect_error
 from tests.support.synthetic import EXACT, arm, base_of, motion, observation_of, record
 
 OFFSETS = ("off_joint1", "off_joint2", "off_joint3")
@@ -88,21 +89,21 @@ def test_table_of_terms_tells_needed_from_not_needed() -> None:
 def test_bad_input_is_named() -> None:
     robot = arm()
     observation = dynid.identification.observe(robot, record(robot, noise=0.1), signals=EXACT)
-    with pytest.raises(DataError, match="no base parameter matches 'fw_"):
+    with expect_error(UnknownName, "names"):
         f_test(observation, "fw_*")
-    with pytest.raises(DataError, match="no model is left"):
+    with expect_error(InvalidValue, "names"):
         f_test(observation, "*")
-    with pytest.raises(DataError, match="at least one"):
+    with expect_error(MissingArgument, "names"):
         f_test(observation, [])
-    with pytest.raises(DataError, match="one per channel"):
+    with expect_error(InvalidValue, "noise"):
         f_test(observation, "off_*", noise=[1.0, -1.0, 1.0])
-    with pytest.raises(DataError, match="number of independent rows"):
+    with expect_error(MissingArgument, "rows"):
         f_test(replace(observation, blocks=lambda: iter(())), "off_*")
-    with pytest.raises(DataError, match="too few independent rows"):
+    with expect_error(TooFew):
         f_test(observation, "off_*", rows=10)
     still = replace(observation, factors=tuple(np.where(np.arange(f.shape[1]) == 3, 0, f) for f in observation.factors))
-    with pytest.raises(DynidError, match="does not excite all base parameters"):
+    with expect_error(DynidError, code="not_identifiable"):
         f_test(still, "off_*", noise=np.ones(3))
     bare = robot.without("fv_*", "fc_*", "off_*", "Ia_*")
-    with pytest.raises(DataError, match="no drive term"):
+    with expect_error(MissingData):
         terms_needed(dynid.identification.observe(bare, record(bare, noise=0.1), signals=EXACT))

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from dynid.assessment.model.collection import ModelState, check_models
-from dynid.errors import DataError
+from dynid.errors import MissingFile
 from tests.support.commands import dynid
+from tests.support.errors import expect_error
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -74,5 +75,5 @@ def test_what_is_refused_has_its_reason(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no URDF, MJCF or SDF file"):
+    with expect_error(MissingFile, "folder"):
         check_models(tmp_path)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import dynid
-from dynid import DataError, ModelError, Robot
-from dynid.errors import InvalidValue, UnknownName
+from dynid import ModelError, Robot
+from dynid.errors import InvalidValue, NotApplicable, UnknownName
 from dynid.export import ActuatorProperty, Lost, actuator_text, list_simulators, write_actuators
 from dynid.export.simulators.registry import simulator_names, simulator_target
 from dynid.robot import ActuatorLaw
@@ -102,7 +102,7 @@ def test_mujoco_template_keeps_its_text(tmp_path: Path) -> None:
     softer = robot.with_parameters(robot.parameters * np.where([p.symbol == "fv" for p in robot.layout], 0.5, 1.0))
     write_actuators(softer, law, tmp_path / "new.xml", "mujoco", template=path)
     assert mujoco.MjModel.from_xml_path(str(file.path)).joint("elbow").damping[0] == 4.5
-    with pytest.raises(DataError, match="a template is for gazebo, mujoco, ros2_control, not for drake"):
+    with expect_error(NotApplicable, "template"):
         actuator_text(robot, law, "drake", template=path)
 
 
