@@ -1,6 +1,7 @@
 """Identification of an unknown linear controller from a log of reference, position and torque.
 
-In a log at the rate of the controller, each torque is a linear function of the present and past errors and positions.
+In a log at the rate of the controller, each torque is a linear function of present and past errors, past velocities and
+past torques.
 Laws of several structures are fitted to the first part of each run. They are compared by the torques they command in
 the rest of the run.
 
