@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,6 +12,10 @@ from numpy.typing import NDArray
 
 import dynid
 from dynid.assessment import Assessment
+from dynid.assessment.causes.cause import Cause, Causes, Trial
+from dynid.assessment.causes.kinds.geometry import PLACEMENT
+from dynid.assessment.verdict.cause_checks import check_geometry
+from dynid.assessment.verdict.evidence import Evidence
 from tests.support.check_data import recorded, spoiled, times
 from tests.support.synthetic import arm
 
@@ -67,3 +73,35 @@ def test_missing_friction_of_another_joint_is_still_told() -> None:
         dynid.identify(robot, recordings[0], "feasible"), recording=recordings[0], validation=recordings[1]
     )
     assert f"'{first}'" in found.check("residual").words and f"'{second}'" not in found.check("residual").words
+
+
+@pytest.mark.parametrize(
+    ("unexplained", "left", "result"),
+    [(0.002, 0.98, "passed"), (0.02, 0.98, "warned"), (0.002, 0.3, "warned")],
+    ids=["improbable and small", "improbable", "probable"],
+)
+def test_an_improbable_cause_without_torque_is_told_and_does_not_warn(
+    unexplained: float, left: float, result: str
+) -> None:
+    """A link that is perhaps 16 mm too long, and makes 0.2 % of a torque, is no reason to distrust an arm."""
+    cause = Cause(
+        code=PLACEMENT,
+        joints=("joint2",),
+        words="the link before 'joint2' is 16 mm too long in the model",
+        size=16.0,
+        std=3.0,
+        unit="mm",
+        share=-0.001,
+        unexplained=unexplained,
+        effect=0.03,
+        p_value=1e-4,
+        trial=Trial("joint2", 0.01, 0.01 * left, unseen=True),
+    )
+    given = SimpleNamespace(
+        other_joints=False,
+        causes=Causes((cause,), 100, 0.01),
+        spoiled_joints=frozenset(),
+        torques=SimpleNamespace(size=np.ones(2), floor=np.zeros(2), channels=("joint1", "joint2")),
+    )
+    found = check_geometry(cast("Evidence", given))
+    assert found.result == result and "16 mm" in found.words and "-0 %" not in found.words

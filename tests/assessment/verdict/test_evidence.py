@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.assessment.verdict.assess import evidence_of
 from dynid.assessment.verdict.torques import torques_of
 from dynid.cli.demo import synthetic_recording
 from dynid.hypothesis import HypothesisTest, TestCode
+from dynid.identification.observing import observe
 
 CAUTION = ("trusted", "use with care", "do not use")
 
@@ -156,3 +158,18 @@ def test_small_joints_are_judged_by_what_the_arm_needs(robot: dynid.Robot) -> No
 def test_white_noise_is_half_an_error_at_most(robot: dynid.Robot) -> None:
     """A model cannot predict noise; but a torque that is nothing but noise is not explained either."""
     assert errors_of(robot, (1.0, 1.0), (0.8, 0.8), white=True) == pytest.approx([0.4, 0.4], rel=0.15)
+
+
+def test_rows_that_were_computed_before_change_nothing(
+    estimate: dynid.Estimate, fitted: dynid.Recording, unseen: dynid.Recording
+) -> None:
+    """The default observes with a Coulomb step that the low-pass blurs; causes are those of the estimate's model."""
+    robot = estimate.robot
+    blurred = replace(robot, drives=tuple(replace(x, slope=20.0) if x.is_coulomb else x for x in robot.drives))
+    rows = observe(blurred, fitted, signals=estimate.signals)
+    evidence = evidence_of(estimate, unseen, recording=fitted)
+    again = evidence_of(estimate, unseen, recording=fitted, observation=rows)
+    assert evidence.fitted is not None and again.fitted is not None
+    for one, two, other in zip(evidence.fitted.factors, again.fitted.factors, rows.factors, strict=True):
+        np.testing.assert_array_equal(one, two)
+        assert not np.array_equal(one, other)

@@ -133,7 +133,7 @@ class Cause:
         words = ", or ".join(c.words for c in (self, *self.alternatives))
         if self.probability < 0.5:
             words = f"perhaps {words}, or something that is none of the candidates"
-        return f"{words} (explains {100 * self.share:.0f} % of the residual{which})"
+        return f"{words} (explains {max(100 * self.share, 0.0):.0f} % of the residual{which})"
 
 
 @dataclass(frozen=True, eq=False)

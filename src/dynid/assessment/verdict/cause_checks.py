@@ -22,6 +22,9 @@ __all__ = [
 # A cause that is named warns. It fails where parameters cannot imitate this share of a joint's torque, it explains this
 # share of the residual, and it is this probable.
 _FAILS, _FAILING_SHARE, _PROBABLE = 0.1, 0.5, 0.5
+# It is told and does not warn where it is less probable than that and parameters imitate it up to this share of a
+# joint's torque: half of what a user would call an error.
+_HARMLESS = 0.01
 # Wrong gains that would not be named are said from this size.
 _VISIBLE_GAIN = 0.1
 _OTHER_JOINTS = "the joints of the log are not those of the robot: what follows from that is not searched for"
@@ -85,12 +88,22 @@ def _named(evidence: Evidence, code: CheckCode, passed: str) -> Check:
     unit = "of the torque"
     if not found:
         return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)
-    result: Result = "failed" if any(_fails(c, _weight(evidence, c)) for c in found) else "warned"
+    weights = [_weight(evidence, c) for c in found]
+    harmless = all(_harmless(c, weight) for c, weight in zip(found, weights, strict=True))
+    failed = any(_fails(c, weight) for c, weight in zip(found, weights, strict=True))
+    result: Result = "failed" if failed else "passed" if harmless else "warned"
     first = max(found, key=lambda c: c.probability * c.unexplained)
     words = str(first) + (f", and {len(found) - 1} more" if len(found) > 1 else "")
+    if harmless:
+        words = f"nothing that changes a torque by {100 * _HARMLESS:.0f} %; {words}"
     effects = tuple(dict.fromkeys(c.option for c in found if c.option))
     worst = max(c.unexplained for c in found)
     return Check(code, result, words, worst, 0.0, _FAILS, unit, first.advice, effects)
+
+
+def _harmless(cause: Cause, weight: float) -> bool:
+    """Whether a cause is improbable and makes so little torque that nobody would miss it."""
+    return not cause.code.fatal and cause.probability < _PROBABLE and weight * cause.unexplained < _HARMLESS
 
 
 def _fails(cause: Cause, weight: float) -> bool:

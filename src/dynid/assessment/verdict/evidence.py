@@ -102,10 +102,8 @@ class Evidence:
 
     @cached_property
     def fitted(self) -> Observation | None:
-        """Rows that the estimate was identified from."""
-        if self.observation is not None and (self.observation.motions or self.recording is None):
-            return self.observation
-        return self._observed(self.motions)
+        """Rows of the fitted motion in the model of the estimate: the same whether they were computed before or not."""
+        return self._observed(self.motions) if self.motions else self.observation
 
     @cached_property
     def held_out(self) -> Observation | None:
