@@ -22,8 +22,8 @@ __all__ = [
 # A cause that is named warns. It fails where parameters cannot imitate this share of a joint's torque, it explains this
 # share of the residual, and it is this probable.
 _FAILS, _FAILING_SHARE, _PROBABLE = 0.1, 0.5, 0.5
-# It is told and does not warn where it is less probable than that and parameters imitate it up to this share of a
-# joint's torque: half of what a user would call an error.
+# It is told and does not warn where it is less probable than that, its correction gains nothing on motion that is not
+# in the fit, and parameters imitate it up to this share of a joint's torque: half of what a user would call an error.
 _HARMLESS = 0.01
 # Wrong gains that would not be named are said from this size.
 _VISIBLE_GAIN = 0.1
@@ -102,8 +102,9 @@ def _named(evidence: Evidence, code: CheckCode, passed: str) -> Check:
 
 
 def _harmless(cause: Cause, weight: float) -> bool:
-    """Whether a cause is improbable and makes so little torque that nobody would miss it."""
-    return not cause.code.fatal and cause.probability < _PROBABLE and weight * cause.unexplained < _HARMLESS
+    """Whether a cause is improbable, and its correction gains so little that nobody would miss it."""
+    useless = cause.trial is not None and not cause.trial.gains and not cause.code.fatal
+    return useless and cause.probability < _PROBABLE and weight * cause.unexplained < _HARMLESS
 
 
 def _fails(cause: Cause, weight: float) -> bool:
