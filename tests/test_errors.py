@@ -118,3 +118,21 @@ def test_arguments_are_marked_in_errors() -> None:
                 for word in re.findall(r"(?<![-\w.\"'</(])([a-z_]{2,})=(?![=\w{.])", part.value):
                     found.append(f"{path.relative_to(SOURCE)}:{node.lineno} {word}=")
     assert not found, found
+
+
+def test_arguments_are_names_that_somebody_can_give() -> None:
+    """Parameters of functions and fields of classes: an argument that nothing has would send a user looking for it."""
+    known: set[str] = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            known |= {node.arg} if isinstance(node, ast.arg) else set()
+            known |= (
+                {node.target.id} if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) else set()
+            )
+    given = {
+        (node.args[1].value, f"{path.relative_to(SOURCE)}:{node.lineno}")
+        for path, node, _ in calls()
+        if len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+    }
+    assert len(given) > 300
+    assert not sorted(f"{where} {name}" for name, where in given if name not in known)

@@ -35,7 +35,7 @@ def thread_count() -> int:
     if given:
         count = whole_number(given)
         if not count:
-            raise InvalidValue(f"DYNID_THREADS must be a positive integer, got '{given:.60}'", "dynid_threads")
+            raise InvalidValue(f"DYNID_THREADS must be a positive integer, got '{given:.60}'")
         return count
     return core_count()
 

@@ -376,7 +376,7 @@ class Ellipsoids:
         first, p = first_column(robot, name), len(robot.layout)
         shapes = [_ellipsoid(q, name) for q in self.matrices]
         if not shapes:
-            raise MissingArgument(f"'{name}' needs at least one ellipsoid", "ellipsoids")
+            raise MissingArgument(f"'{name}' needs at least one ellipsoid", "matrices")
         mass, length = link_scales(robot)[name]
         pseudo = inertia_to_pseudo(np.eye(10))
         inside = [np.einsum("kij,ij->k", pseudo, q / np.abs(q).max()) for q in shapes]
@@ -497,7 +497,7 @@ def _ellipsoid(matrix: ArrayLike, link: str) -> Array:
     q = checked(matrix, (4, 4), f"ellipsoid of '{link}'", DataError)
     if not np.allclose(q, q.T) or np.linalg.eigvalsh(q[:3, :3])[-1] >= 0 or np.linalg.eigvalsh(q)[-1] <= 0:
         raise InvalidValue(
-            f"ellipsoid of '{link}': [x; 1]' Q [x; 1] must be positive inside and negative far away", "ellipsoids"
+            f"ellipsoid of '{link}': [x; 1]' Q [x; 1] must be positive inside and negative far away", "matrices"
         )
     return q
 

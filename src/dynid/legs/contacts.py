@@ -461,7 +461,7 @@ def legs_table(
     on = as_contacts(robot, feet)
     chosen = usual_gaits(robot, on) if gaits is None else tuple(gaits)
     if not chosen:
-        raise MissingArgument("no gait is given", "gait")
+        raise MissingArgument("no gait is given", "gaits")
     total = total_mass_row(robot)
     counts = np.zeros((len(chosen), len(sensors)), dtype=int)
     mass = np.zeros(counts.shape, dtype=bool)

@@ -174,7 +174,7 @@ class RidgeOptions(MethodOptions):
         check_at_least_one("iterations", self.iterations)
         if np.ndim(self.std) < 2 and not np.all(np.asarray(self.std, dtype=float) > 0):
             raise InvalidValue(
-                "prior standard deviations must be positive: one number, or one per base parameter", "prior_std"
+                "prior standard deviations must be positive: one number, or one per base parameter", "std"
             )
 
 
@@ -215,17 +215,15 @@ def _prior_whitening(base: BaseParameters, centre: Array, std: ArrayLike) -> Arr
     d = np.asarray(std, dtype=float)
     if d.ndim == 2:
         if d.shape != (base.count, base.count):
-            raise InvalidShape(f"the prior covariance needs shape {(base.count,) * 2}, got {d.shape}", "prior_std")
+            raise InvalidShape(f"the prior covariance needs shape {(base.count,) * 2}, got {d.shape}", "std")
         try:
             return np.asarray(np.linalg.inv(np.linalg.cholesky(d)))
         except np.linalg.LinAlgError:
-            raise InvalidValue("the prior covariance is not positive definite", "prior_std") from None
+            raise InvalidValue("the prior covariance is not positive definite", "std") from None
     if d.ndim == 0:
         d = float(d) * typical_sizes(base, centre)
     if d.shape != (base.count,) or not np.all(d > 0):
-        raise InvalidValue(
-            f"prior standard deviations must be positive, one per base parameter ({base.count})", "prior_std"
-        )
+        raise InvalidValue(f"prior standard deviations must be positive, one per base parameter ({base.count})", "std")
     return np.diag(1.0 / d)
 
 
