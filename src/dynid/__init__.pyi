@@ -8,6 +8,7 @@ from . import export as export
 from . import feasibility as feasibility
 from . import flexible as flexible
 from . import friction as friction
+from . import geometry as geometry
 from . import human as human
 from . import identification as identification
 from . import inertia as inertia

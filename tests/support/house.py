@@ -35,6 +35,7 @@ SENTENCES = {
     "identification": "observation, estimators (one file each), the posterior, estimates and their validation",
     "calibration": "payloads, drive gains, sensors, tilt of the base",
     "online": "identification while the robot runs",
+    "geometry": "where the joints really are: geometric calibration, and the postures for it",
     "flexible": "springs between motors and links",
     "legs": "robots on legs with unknown contact forces",
     "friction": "nonlinear friction models and their selection",

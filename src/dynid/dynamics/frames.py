@@ -24,6 +24,7 @@ __all__ = [
     "base_placement",
     "frame_drift",
     "frame_jacobian",
+    "frame_on_link",
     "frame_placement",
     "joint_twists",
     "link_of_frame",
@@ -103,7 +104,7 @@ def frame_jacobian(
     if reference not in ("aligned", "local"):
         raise UnknownName(f"{named('reference')} '{reference}' is unknown: use aligned or local")
     (q,), samples, single = as_batch(robot, q=q)
-    body, on_body = _find(robot, frame)
+    body, on_body = frame_on_link(robot, frame)
     rotation, position, twists = _kinematics(robot, q, body)
     tree = compile_robot(robot).tree
     at = position + rotation @ on_body[:3, 3]
@@ -139,7 +140,7 @@ def frame_drift(robot: Robot, q: ArrayLike, v: ArrayLike, frame: str) -> Array:
     if robot.base == "floating":
         raise NotApplicable(f"robot '{robot.name}' has a floating base; the drift of a frame needs a fixed base")
     (q, v), _, single = as_batch(robot, q=q, v=v)
-    body, on_body = _find(robot, frame)
+    body, on_body = frame_on_link(robot, frame)
     rotation, position, twists = _kinematics(robot, q, body)
     at = position + rotation @ on_body[:3, 3]
     tree = compile_robot(robot).tree
@@ -160,7 +161,7 @@ def placement_in_base(robot: Robot, q: Array, frame: str) -> Array:
     """Placement (N, 4, 4) of a link or named frame in the frame of the base link, for q (N, nq)."""
     if robot.loops:
         return placement_in_base(robot.tree, assemble(robot, q).q, frame)
-    body, on_body = _find(robot, frame)
+    body, on_body = frame_on_link(robot, frame)
     rotation, position, _ = _kinematics(robot, q, body)
     out = np.tile(np.eye(4), (len(q), 1, 1))
     out[:, :3, :3] = rotation @ on_body[:3, :3]
@@ -180,10 +181,10 @@ def joint_twists(robot: Robot, q: Array, body: int) -> Array:
 
 def link_of_frame(robot: Robot, frame: str) -> int:
     """Index of the link that is, or carries, a named frame."""
-    return _find(robot, frame)[0]
+    return frame_on_link(robot, frame)[0]
 
 
-def _find(robot: Robot, name: str) -> tuple[int, Array]:
+def frame_on_link(robot: Robot, name: str) -> tuple[int, Array]:
     """Index of the carrying link of a link or named frame, and the placement on it."""
     for i, link in enumerate(robot.links):
         if link.name == name:

@@ -1,0 +1,86 @@
+"""Starts for what nobody knows: where the base stands in a tracker and where markers sit on the robot.
+
+    minimise  sum |R (o_i + R_i c_m) + t - y_im|^2
+
+in turn over (R, t), Kabsch's solution, and over the markers c, from rotations spread over all directions.
+
+Source: Kabsch, A solution for the best rotation to relate two sets of vectors (1976).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.geometry.tangents import rotations
+
+__all__ = ["nearest_rotation", "register", "spread_rotations"]
+
+Array = NDArray[np.float64]
+
+# Postures that a start is computed from, and steps of the alternation.
+_POSTURES, _STEPS = 200, 60
+
+
+def nearest_rotation(matrix: Array) -> Array:
+    """Rotations (..., 3, 3) nearest to matrices."""
+    u, _, vt = np.linalg.svd(matrix)
+    flip = np.ones((*matrix.shape[:-2], 3))
+    flip[..., 2] = np.sign(np.linalg.det(u @ vt))
+    return np.asarray((u * flip[..., None, :]) @ vt)
+
+
+def spread_rotations() -> Array:
+    """The 24 rotations of a cube, and these between them: 48 rotations of which one is within 45 degrees of any."""
+    cube = [
+        np.column_stack([s * np.eye(3)[i], t * np.eye(3)[j], np.cross(s * np.eye(3)[i], t * np.eye(3)[j])])
+        for i in range(3)
+        for j in range(3)
+        if i != j
+        for s in (1, -1)
+        for t in (1, -1)
+    ]
+    between = rotations(np.pi / 4 * np.array([1, 1, 1]) / np.sqrt(3))
+    return np.array([*cube, *(between @ r for r in cube)])
+
+
+def register(
+    rotation: Array, origin: Array, points: Array, known: Array | None, base: Array | None
+) -> tuple[Array, Array, Array]:
+    """Rotation (3, 3) and origin (3,) of the base in the tracker, and markers (M, 3) in their frame.
+
+    Parameters
+    ----------
+    rotation, origin : ndarray, shape (N, 3, 3), (N, 3)
+        The frame in the base.
+    points : ndarray, shape (N, M, 3)
+        Measured markers.
+    known : ndarray, shape (M, 3), optional
+        Markers, where they are known.
+    base : ndarray, shape (4, 4), optional
+        The base, where it is known.
+    """
+    some = np.linspace(0, len(points) - 1, min(len(points), _POSTURES)).astype(int)
+    r, o, y = rotation[some], origin[some], points[some]
+    seen = np.isfinite(y).all(2)
+    y, w = np.where(seen[..., None], y, 0.0), seen / max(seen.sum(), 1)
+    turn = spread_rotations() if base is None else base[None, :3, :3]
+    count = len(turn)
+    c = np.zeros((count, y.shape[1], 3)) if known is None else np.tile(known, (count, 1, 1))
+    # Without markers at the start, origins stand for them: each start takes the shift that fits best.
+    shift = np.zeros((count, 3)) if base is None else np.tile(base[:3, 3], (count, 1))
+    each = np.maximum(seen.sum(0), 1)
+    for step in range(_STEPS):
+        at = o[:, None] + np.einsum("nij,smj->snmi", r, c)
+        if base is None:
+            mean_y, mean_at = np.einsum("nm,nmi->i", w, y), np.einsum("nm,snmi->si", w, at)
+            if step:
+                away = np.einsum("nm,nmi,snmj->sij", w, y - mean_y, at - mean_at[:, None, None])
+                turn = nearest_rotation(away)
+            shift = mean_y - np.einsum("sij,sj->si", turn, mean_at)
+        if known is None:
+            back = np.einsum("sji,snmj->snmi", turn, y - shift[:, None, None]) - o[:, None]
+            c = np.einsum("nji,snmj,nm->smi", r, back, seen) / each[:, None]
+    at = np.einsum("sij,snmj->snmi", turn, o[:, None] + np.einsum("nij,smj->snmi", r, c)) + shift[:, None, None]
+    best = int(np.argmin(np.einsum("nm,snmi->s", w, (at - y) ** 2)))
+    return turn[best], shift[best], c[best]

@@ -1,0 +1,151 @@
+"""All measurements of a calibration as one vector of residuals, with its exact derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid.errors import Duplicate, InvalidShape, MissingData
+from dynid.geometry.kinematics import Geometry, Postures
+from dynid.geometry.measurements.measurement import Measurement, Part, Space
+from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind
+from dynid.robot.model import Robot
+
+__all__ = ["Problem", "Rows"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Linearised residuals of one measurement, in units of their expected standard deviations.
+
+    Attributes
+    ----------
+    residual : ndarray, shape (N, r)
+        Zero where nothing was measured.
+    slope : ndarray, shape (N, r, X)
+        Its derivative.
+    seen : ndarray of bool, shape (N, r)
+        What was measured.
+    """
+
+    residual: Array
+    slope: Array
+    seen: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Measurements of a robot and all their unknowns.
+
+    Attributes
+    ----------
+    geometry : Geometry
+        The robot with its errors.
+    measurements : tuple of Measurement
+        What was measured, with starts of their parts.
+    bodies : Robot
+        Robot whose bodies load the joints.
+    """
+
+    geometry: Geometry
+    measurements: tuple[Measurement, ...]
+    bodies: Robot
+
+    @classmethod
+    def of(
+        cls, robot: Robot, measurements: Sequence[Measurement], model: GeometryModel, bodies: Robot | None = None
+    ) -> Problem:
+        """The problem with starts of sensors found from the robot's file.
+
+        Raises
+        ------
+        MissingData
+            If nothing was measured.
+        InvalidShape
+            If postures have another number of joints than the robot.
+        Duplicate
+            If two sensors have one name.
+        """
+        if not measurements:
+            raise MissingData("there is no measurement", "measurements")
+        names = [m.name for m in measurements]
+        if len(set(names)) != len(names):
+            raise Duplicate(f"two sensors are named '{max(names, key=names.count)}'", "measurements")
+        for m in measurements:
+            if m.q.shape[1] != robot.n:
+                raise InvalidShape(
+                    f"the postures of {m.name} have {m.q.shape[1]} joints, the robot has {robot.n}: "
+                    f"{', '.join(robot.coordinates)}",
+                    "q",
+                )
+        frames = tuple(dict.fromkeys(f for m in measurements for f in m.frames))
+        geometry, bodies = Geometry(robot, frames, model), robot if bodies is None else bodies
+        nothing = np.zeros(len(geometry.unknowns))
+        placed = (geometry.place(Postures(robot, m.q, bodies), nothing, len(nothing)) for m in measurements)
+        started = tuple(m.started(frames) for m, frames in zip(measurements, placed, strict=True))
+        return cls(geometry, started, bodies)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Part, ...], ...]:
+        """Parts of each measurement."""
+        return tuple(m.parts() for m in self.measurements)
+
+    @cached_property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """All unknowns: those of joints, then those of sensors."""
+        own = [
+            Unknown(UnknownKind.SENSOR, f"{m.name}: {p.name}", s, u, float(d))
+            for m, parts in zip(self.measurements, self.parts, strict=True)
+            for p in parts
+            for s, u, d in zip(p.symbols, p.units, p.std, strict=True)
+        ]
+        return (*self.geometry.unknowns, *own)
+
+    @cached_property
+    def places(self) -> tuple[dict[str, tuple[Part, slice]], ...]:
+        """Parts of each measurement by name, with where their unknowns stand."""
+        out, at = [], len(self.geometry.unknowns)
+        for parts in self.parts:
+            mine = {}
+            for part in parts:
+                mine[part.name] = (part, slice(at, at + part.size))
+                at += part.size
+            out.append(mine)
+        return tuple(out)
+
+    @cached_property
+    def postures(self) -> tuple[Postures, ...]:
+        """Postures of each measurement."""
+        return tuple(Postures(self.geometry.robot, m.q, self.bodies) for m in self.measurements)
+
+    def space(self, k: int, x: Array) -> Space:
+        """Where everything of measurement `k` is."""
+        frames = self.geometry.place(self.postures[k], x, len(self.unknowns))
+        return Space(frames, self.places[k], x)
+
+    def rows(self, x: Array) -> list[Rows]:
+        """Residuals of every measurement; their ties follow in `ties`."""
+        out = []
+        for k, m in enumerate(self.measurements):
+            found = m.residual(self.space(k, x))
+            seen = np.isfinite(found.value)
+            residual = np.where(seen, found.value, 0.0) / m.std
+            slope = np.where(seen[..., None], found.slope, 0.0) / m.std[:, None]
+            out.append(Rows(residual, slope, seen))
+        return out
+
+    def ties(self, x: Array) -> tuple[Array, Array]:
+        """Residuals (m,) of what is known about sensors, over their standard deviations, and derivatives (m, X)."""
+        values, slopes = [np.zeros(0)], [np.zeros((0, len(self.unknowns)))]
+        for k, m in enumerate(self.measurements):
+            found = m.ties(Space({}, self.places[k], x))
+            if found is not None:
+                values.append(found[0].value / found[1])
+                slopes.append(found[0].slope / found[1][:, None])
+        return np.concatenate(values), np.concatenate(slopes)
