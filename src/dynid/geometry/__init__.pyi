@@ -1,5 +1,12 @@
+from .base import BaseGeometry as BaseGeometry
+from .base import base_geometry as base_geometry
+from .calibrate import calibrate_geometry as calibrate_geometry
+from .estimate import GeometryEstimate as GeometryEstimate
+from .estimate import HeldOut as HeldOut
+from .estimate import Sensor as Sensor
 from .kinematics import Geometry as Geometry
 from .measurements.points import Points as Points
 from .measurements.sockets import Sockets as Sockets
+from .problem import Problem as Problem
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown
