@@ -1,5 +1,17 @@
+from .command import Commands as Commands
+from .command import command_for as command_for
+from .corrected import corrected_robot as corrected_robot
+from .corrected import lost_errors as lost_errors
+from .files import write_calibrated as write_calibrated
+from .hartenberg import DhRow as DhRow
+from .hartenberg import DhTable as DhTable
+from .hartenberg import dh_table as dh_table
 from .kinematics import Geometry as Geometry
 from .measurements.points import Points as Points
 from .measurements.sockets import Sockets as Sockets
+from .tables import ZeroOffset as ZeroOffset
+from .tables import ur_kinematics as ur_kinematics
+from .tables import zero_offsets as zero_offsets
+from .tables import zeros_text as zeros_text
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown
