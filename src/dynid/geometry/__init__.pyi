@@ -1,5 +1,6 @@
 from .command import Commands as Commands
 from .command import command_for as command_for
+from .command_c import write_command_c as write_command_c
 from .corrected import corrected_robot as corrected_robot
 from .corrected import lost_errors as lost_errors
 from .files import write_calibrated as write_calibrated

@@ -157,8 +157,8 @@ def dh_table(
     convention : {"standard", "modified"}
         Standard, or modified as by Craig and Khalil.
     hayati : bool
-        Use Hayati's angle beta between joints whose axes are parallel in the file. Without it theta, d and a of nearly parallel
-        axes change by metres and radians with the smallest tilt, and have standard deviations of that size.
+        Use Hayati's angle beta between joints whose axes are parallel in the file. Without it theta, d and a of nearly
+        parallel axes change by metres and radians with the smallest tilt, and have standard deviations of that size.
 
     Returns
     -------
@@ -277,9 +277,7 @@ class _Frame:
 Step = dict[str, Tangent]
 
 
-def _steps(
-    lines: list[_Line], nominal: list[_Line], names: list[str], hayati: bool
-) -> tuple[list[Step], list[str]]:
+def _steps(lines: list[_Line], nominal: list[_Line], names: list[str], hayati: bool) -> tuple[list[Step], list[str]]:
     """Parameters from each axis to the next, with those to the tool at last; and notes."""
     width = lines[0].point.slope.shape[1]
     at, was = _start(lines[0]), _start(nominal[0])
@@ -321,7 +319,7 @@ def _start(line: _Line) -> _Frame:
 _NOTES = {
     "parallel": "The axes of {} and {} are parallel in the file: Hayati's beta takes the place of d.",
     "one": "The axes of {} and {} are one in the file: a, b, alpha and beta take the place of theta, d, a and alpha.",
-    "near": "The axes of {} and {} are parallel within {:.2g} rad: theta, d and a there are known as badly as they say.",
+    "near": "The axes of {} and {} are parallel within {:.2g} rad: theta, d and a are known as badly as they say.",
 }
 
 
@@ -344,9 +342,7 @@ def _sign(frame: _Frame, line: _Line) -> float:
     return -1.0 if float(normal @ frame.x.value) < 0 else 1.0
 
 
-def _advance(
-    frame: _Frame, line: _Line, form: str, sign: float, depth: float, width: int
-) -> tuple[Step, _Frame]:
+def _advance(frame: _Frame, line: _Line, form: str, sign: float, depth: float, width: int) -> tuple[Step, _Frame]:
     """Parameters from a frame to an axis, and the frame on it."""
     z, n = frame.z, line.direction
     if form in ("parallel", "one"):
@@ -414,10 +410,10 @@ def _table(
             groups.append((name, kind, before | {s: step[s] for s in ("theta", "d")}))
             before = {s: t for s, t in step.items() if s not in ("theta", "d")}
     slopes = np.array([t.slope for _, _, step in groups for t in step.values()])
-    spread = slopes @ covariance @ slopes.T
-    std = iter(np.sqrt(np.maximum(np.diag(spread), 0.0)))
+    own = slopes @ covariance @ slopes.T
+    std = iter(np.sqrt(np.maximum(np.diag(own), 0.0)))
     rows = []
     for name, kind, step in groups:
         errors = {s: float(next(std)) for s in step}
         rows.append(DhRow(name, kind, {s: float(t.value) for s, t in step.items()}, errors))
-    return DhTable(convention, tuple(rows), spread, tuple(notes))
+    return DhTable(convention, tuple(rows), own, tuple(notes))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dynid.errors import ModelError
 from dynid.export.contents import numbers_text, rpy_angles
 from dynid.export.mjcf import body_elements, joint_elements, pose_attributes, with_included_bodies
-from dynid.export.template import Named, match_template, named_elements
+from dynid.export.template import match_template, named_elements
 from dynid.export.xmltext import Element, XmlText, open_tag
 from dynid.robot.mjcf_files import include_files
 from dynid.robot.mjcf_values import Item, Settings, body_items, changing_setting, read_settings

@@ -88,7 +88,9 @@ def zero_offsets(
     """
     x = checked_values(robot, unknowns, values)
     std = np.sqrt(np.diag(checked_covariance(covariance, len(x))))
-    rows = {u.owner: (u.unit, float(v), float(s)) for u, v, s in zip(unknowns, x, std, strict=True) if u.symbol == "zero"}
+    rows = {
+        u.owner: (u.unit, float(v), float(s)) for u, v, s in zip(unknowns, x, std, strict=True) if u.symbol == "zero"
+    }
     return tuple(ZeroOffset(j.name, *rows[j.name]) for j in robot.joints if j.name in rows)
 
 
@@ -185,7 +187,9 @@ def ur_kinematics(
         before = np.asarray(joint.mount)
         pose = [*h[:3, 3], *rpy_angles(h[:3, :3])]
         lines.append(f"  {name}:")
-        lines += [f"    {key}: {number(v)}" for key, v in zip(("x", "y", "z", "roll", "pitch", "yaw"), pose, strict=True)]
+        lines += [
+            f"    {key}: {number(v)}" for key, v in zip(("x", "y", "z", "roll", "pitch", "yaw"), pose, strict=True)
+        ]
     digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=8).digest()
     lines.append(f"  hash: {checksum or f'calib_{int.from_bytes(digest)}'}")
     return "\n".join(lines) + "\n"
