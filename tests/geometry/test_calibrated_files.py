@@ -176,10 +176,11 @@ def test_poses_of_sdf_relative_to_anything(tmp_path: Path) -> None:
         np.testing.assert_allclose(frame_placement(back, q, frame), expected, rtol=0, atol=SAME)
     text = out.read_text()
     # The shape moves with its link: its pose in the frame of the base is another one.
-    shape = np.array(re.search(r'relative_to="mark">([^<]*)<', text)[1].split(), dtype=float)  # type: ignore[index]
+    (words,) = re.findall(r'relative_to="mark">([^<]*)<', text)
+    shape = [float(v) for v in words.split()[:3]]
     link = [np.linalg.inv(frame_placement(r, [0.0, 0.0], "upper")) for r in (robot, corrected)]
     at = frame_placement(robot, [0.0, 0.0], "mark")
-    places = [h @ at @ [*p, 1] for h, p in zip(link, ([0, 0, 0.1], shape[:3]), strict=True)]
+    places = [h @ at @ [*p, 1] for h, p in zip(link, ([0, 0, 0.1], shape), strict=True)]
     np.testing.assert_allclose(places[1], places[0], rtol=0, atol=SAME)
     write_calibrated(out, robot, unknowns, 0 * x, template=source)
     assert out.read_bytes() == source.read_bytes()

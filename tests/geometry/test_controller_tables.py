@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import dynid
 from dynid.dynamics import frame_placement
 from dynid.errors import NotApplicable
 from dynid.geometry import corrected_robot, ur_kinematics, write_calibrated, zero_offsets
+from dynid.robot.parts import Frame
+from dynid.robot.spatial import axis_rotation, placement
 from tests.support.errors import expect_error
 from tests.support.random_robots import random_robot
 from tests.support.wrong_geometry import postures, wrong
@@ -23,18 +26,14 @@ LINKS = ("shoulder", "upper_arm", "forearm", "wrist_1", "wrist_2", "wrist_3")
 
 def arm() -> dynid.Robot:
     """An arm of six joints about z, one of them from a frame that is turned on the base."""
-    rows = [(0.0, 0.0, 0.1625, 0.0), ("pi/2", 0, 0, 0), (0, -0.425, 0, 0)]
-    rows += [(0, -0.3922, 0.1333, 0), ("pi/2", 0, 0.0997, 0), ("-pi/2", 0, 0.0996, 0)]
+    half = np.pi / 2
+    rows = [(0.0, 0.0, 0.1625, 0.0), (half, 0.0, 0.0, 0.0), (0.0, -0.425, 0.0, 0.0)]
+    rows += [(0.0, -0.3922, 0.1333, 0.0), (half, 0.0, 0.0997, 0.0), (-half, 0.0, 0.0996, 0.0)]
     return dynid.Robot.from_dh(rows, "modified", name="ur5e")
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_chain_of_the_yaml_is_the_calibrated_arm(tmp_path: Path, turned: bool) -> None:
-    from dataclasses import replace
-
-    from dynid.robot.parts import Frame
-    from dynid.robot.spatial import axis_rotation, placement
-
     robot = arm()
     base = placement(axis_rotation((0, 0, 1), np.pi)) if turned else np.eye(4)
     robot = replace(robot, frames=(Frame("left_base_link_inertia", 0, base),) if turned else ())

@@ -11,6 +11,7 @@ import dynid
 from dynid.dynamics import frame_placement
 from dynid.errors import InvalidShape, NotApplicable, NotFinite, UnknownName
 from dynid.geometry import Unknown, corrected_robot, lost_errors
+from dynid.geometry.unknowns import UnknownKind
 from dynid.robot.parts import Frame
 from dynid.robot.spatial import placement
 from tests.support.errors import expect_error
@@ -65,19 +66,21 @@ def test_a_compliance_moves_the_tool_by_its_lever() -> None:
     row = {"alpha": 0.0, "inertia": inertia, "limits": {"position": [0.0, 1e-9]}}
     robot = dynid.Robot.from_dh([row], "modified", name="bar", gravity=(0.0, -10.0, 0.0))
     robot = replace(robot, frames=(Frame("tip", 1, placement(None, (0.8, 0, 0))),))
-    (told,) = lost_errors(robot, [Unknown("compliance", "joint1", "c", "rad/(N m)")], [1e-3], "tip", samples=3)
+    (told,) = lost_errors(
+        robot, [Unknown(UnknownKind.COMPLIANCE, "joint1", "c", "rad/(N m)")], [1e-3], "tip", samples=3
+    )
     expected = 1e3 * 2 * 0.8 * np.sin(1e-3 * 2.0 * 10 * 0.5 / 2)
     assert f"moves tip by {expected:.2g} mm (RMS over 3 random postures, {expected:.2g} mm at most)" in told
 
 
 def test_wrong_arguments_are_named() -> None:
     robot = ROBOTS["twolink"]
-    zero = Unknown("zero", "joint1", "zero", "rad")
+    zero = Unknown(UnknownKind.ZERO, "joint1", "zero", "rad")
     with expect_error(InvalidShape, "values"):
         corrected_robot(robot, [zero], [1.0, 2.0])
     with expect_error(NotFinite, "values"):
         corrected_robot(robot, [zero], [np.nan])
     with expect_error(UnknownName, "unknowns"):
-        corrected_robot(robot, [Unknown("zero", "joint9", "zero", "rad")], [0.1])
+        corrected_robot(robot, [Unknown(UnknownKind.ZERO, "joint9", "zero", "rad")], [0.1])
     with expect_error(NotApplicable, "robot"):
         corrected_robot(dynid.load_robot("fourbar"), [], [])

@@ -9,6 +9,7 @@ import dynid
 from dynid.dynamics import frame_placement
 from dynid.errors import InvalidShape, NotApplicable, UnknownName
 from dynid.geometry import DhTable, Unknown, corrected_robot, dh_table
+from dynid.geometry.unknowns import UnknownKind
 from tests.support.errors import expect_error
 from tests.support.random_robots import random_robot
 from tests.support.wrong_geometry import positions, postures, wrong
@@ -104,4 +105,4 @@ def test_wrong_arguments_are_named() -> None:
     with expect_error(NotApplicable, "frame"):
         dh_table(robot, [], [], frame=robot.links[0].name)
     with expect_error(InvalidShape, "covariance"):
-        dh_table(robot, [Unknown("zero", "joint1", "zero", "rad")], [0.0], np.eye(2), frame="link6")
+        dh_table(robot, [Unknown(UnknownKind.ZERO, "joint1", "zero", "rad")], [0.0], np.eye(2), frame="link6")
