@@ -1,8 +1,14 @@
+from .base import BaseGeometry as BaseGeometry
+from .base import base_geometry as base_geometry
+from .calibrate import calibrate_geometry as calibrate_geometry
 from .command import Commands as Commands
 from .command import command_for as command_for
 from .command_c import write_command_c as write_command_c
 from .corrected import corrected_robot as corrected_robot
 from .corrected import lost_errors as lost_errors
+from .estimate import GeometryEstimate as GeometryEstimate
+from .estimate import HeldOut as HeldOut
+from .estimate import Sensor as Sensor
 from .files import write_calibrated as write_calibrated
 from .hartenberg import DhRow as DhRow
 from .hartenberg import DhTable as DhTable
@@ -10,6 +16,7 @@ from .hartenberg import dh_table as dh_table
 from .kinematics import Geometry as Geometry
 from .measurements.points import Points as Points
 from .measurements.sockets import Sockets as Sockets
+from .problem import Problem as Problem
 from .tables import ZeroOffset as ZeroOffset
 from .tables import ur_kinematics as ur_kinematics
 from .tables import zero_offsets as zero_offsets
