@@ -21,5 +21,7 @@ from .tables import ZeroOffset as ZeroOffset
 from .tables import ur_kinematics as ur_kinematics
 from .tables import zero_offsets as zero_offsets
 from .tables import zeros_text as zeros_text
+from .together import WholeEstimate as WholeEstimate
+from .together import identify_whole as identify_whole
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown
