@@ -1,5 +1,16 @@
 from .kinematics import Geometry as Geometry
+from .measurements.boards import Board as Board
+from .measurements.boards import detect_board as detect_board
+from .measurements.camera import BoardImages as BoardImages
+from .measurements.contacts import PointContacts as PointContacts
+from .measurements.inclination import Inclination as Inclination
+from .measurements.kinds import MEASUREMENTS as MEASUREMENTS
+from .measurements.kinds import MeasurementKind as MeasurementKind
+from .measurements.lengths import Lengths as Lengths
 from .measurements.points import Points as Points
+from .measurements.poses import Poses as Poses
 from .measurements.sockets import Sockets as Sockets
+from .measurements.touches import Surface as Surface
+from .measurements.touches import Touches as Touches
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown
