@@ -33,7 +33,10 @@ TIP = np.array([0.02, -0.03, 0.15])
 
 @dataclass
 class Case:
-    """A measurement, where the base really is if it is unknown, the true values of other parts, and whether it shows positions."""
+    """A measurement, and what is true of it.
+
+    `base` is given where it is unknown to the measurement; `sharp` is one that shows the tool's position well.
+    """
 
     measurement: Measurement
     base: Array | None = None
@@ -142,7 +145,14 @@ def wires(truth: Truth, rng: np.random.Generator, count: int) -> Case:
     lengths[2] = np.nan
     known = {"left": tuple(anchors["left"])}
     found = Lengths(
-        q, FRAME, lengths=lengths, anchor=which, known=known, point=TIP, point_std=1e-4, offset_std=np.inf  # type: ignore[arg-type]
+        q,
+        FRAME,
+        lengths=lengths,
+        anchor=which,
+        known=known,
+        point=TIP,
+        point_std=1e-4,
+        offset_std=np.inf,  # type: ignore[arg-type]
     )
     return Case(found, None, {"right": anchors["right"], "offset": np.array([0.123])})
 
@@ -189,7 +199,9 @@ def _images(truth: Truth, rng: np.random.Generator, count: int, in_hand: bool, k
         found = base @ truth.frames(q[None], FRAME)[0] @ mount
         pose = inverse_placement(found) if in_hand else found
         corners = BOARD.corners @ pose[:3, :3].T + pose[:3, 3]
-        pixels = project(corners, LENS if known else LENS * LOW) if corners[:, 2].min() > 0.2 else np.full((len(corners), 2), -1.0)
+        if corners[:, 2].min() < 0.2:
+            continue
+        pixels = project(corners, LENS if known else LENS * LOW)
         inside = (pixels > 0).all(1) & (pixels < [1280, 720]).all(1)
         if pose[2, 2] > 0.4 and inside.mean() > 0.5:
             pixels += 0.2 * rng.normal(size=pixels.shape)
@@ -198,7 +210,10 @@ def _images(truth: Truth, rng: np.random.Generator, count: int, in_hand: bool, k
         if len(rows) == count:
             break
     assert len(rows) == count
-    lens = {"intrinsics": LENS + [5, -5, 3, 3, 0, 0, 0, 0, 0], "intrinsics_std": dict(fx=5, fy=5, cx=5, cy=5)}
+    lens = {
+        "intrinsics": LENS + np.array([5, -5, 3, 3, 0, 0, 0, 0, 0]),
+        "intrinsics_std": dict.fromkeys(("fx", "fy", "cx", "cy"), 5.0),
+    }
     found = BoardImages(
         np.array(rows), FRAME, corners=np.array(images), board=BOARD.corners, in_hand=in_hand, noise=0.2,
         **(lens if known else {}),  # type: ignore[arg-type]
@@ -215,8 +230,12 @@ def images_in_hand(truth: Truth, rng: np.random.Generator, count: int) -> Case:
 
 
 def contacts(truth: Truth, rng: np.random.Generator, count: int) -> Case:
-    """The tip touches points of two other links, one of them found by the contacts."""
-    points = {"tip": (FRAME, TIP), "rod": ("link2", np.array([0.35, 0.1, 0.1])), "foot": ("link1", np.array([0.3, 0.3, 0]))}
+    """The tip touches points of two other links."""
+    points = {
+        "tip": (FRAME, TIP),
+        "rod": ("link2", np.array([0.35, 0.1, 0.1])),
+        "foot": ("link1", np.array([0.3, 0.3, 0])),
+    }
     touching = [("tip", "foot") if k % 2 else ("rod", "tip") for k in range(count)]
     q = []
     for k in range(2):

@@ -118,9 +118,7 @@ def components(parts: list[Tangent]) -> Tangent:
     shape = np.broadcast_shapes(*(p.value.shape for p in parts))
     width = parts[0].slope.shape[-1]
     values = [np.broadcast_to(p.value, shape) for p in parts]
-    return Tangent(
-        np.stack(values, -1), np.stack([np.broadcast_to(p.slope, (*shape, width)) for p in parts], axis=-2)
-    )
+    return Tangent(np.stack(values, -1), np.stack([np.broadcast_to(p.slope, (*shape, width)) for p in parts], axis=-2))
 
 
 def across(direction: Array) -> Array:

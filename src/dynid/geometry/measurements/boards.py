@@ -60,15 +60,17 @@ class Board:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
-            raise UnknownName(f"a board is a {one_of(_KINDS)}, not '{self.kind}'{did_you_mean(self.kind, _KINDS)}", "kind")
+            raise UnknownName(
+                f"a board is a {one_of(_KINDS)}, not '{self.kind}'{did_you_mean(self.kind, _KINDS)}", "kind"
+            )
         if not self.square > 0:
             raise InvalidValue(f"{named('square')} must be positive, got {self.square}")
         if self.kind != "checkerboard" and not 0 < self.marker < self.square:
             raise InvalidValue(f"{named('marker')} must be between zero and the square of {self.square} m")
         if self.kind == "checkerboard" and (self.columns + self.rows) % 2 == 0:
             raise InvalidValue(
-                f"a checkerboard of {self.columns} x {self.rows} squares looks the same upside down: use one with an even "
-                "and an odd number, or ChArUco",
+                f"a checkerboard of {self.columns} x {self.rows} squares looks the same upside down: use one with an "
+                "even and an odd number, or ChArUco",
                 "rows",
             )
 

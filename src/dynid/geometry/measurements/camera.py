@@ -157,7 +157,8 @@ def _nine(given: ArrayLike) -> Array:
     out = np.array(given, dtype=float)
     if out.ndim != 1 or not 4 <= len(out) <= 9:
         raise InvalidShape(
-            f"intrinsics has shape {out.shape}: give fx, fy, cx, cy and k1, k2, p1, p2, k3 as far as known", "intrinsics"
+            f"intrinsics has shape {out.shape}: give fx, fy, cx, cy and k1, k2, p1, p2, k3 as far as known",
+            "intrinsics",
         )
     out = np.concatenate([out, np.zeros(9 - len(out))])
     if not (np.isfinite(out).all() and (out[:2] > 0).all()):

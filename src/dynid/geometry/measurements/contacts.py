@@ -25,7 +25,6 @@ __all__ = ["PointContacts"]
 Array = NDArray[np.float64]
 
 
-
 @dataclass(frozen=True, eq=False)
 class PointContacts(Measurement):
     """Points of a robot that touch each other.
@@ -107,5 +106,8 @@ class PointContacts(Measurement):
             blocks.append(turned.reshape(-1, 3))
             right -= (self._signs(name)[:, None] * frames[frame].point(np.asarray(at)).value).ravel()
         moved = np.linalg.lstsq(np.hstack(blocks), right, rcond=1e-6)[0].reshape(-1, 3)
-        found = {name: (self.points[name][0], self.points[name][1] + x) for name, x in zip(self.used, moved, strict=True)}
-        return replace(self, points=dict(self.points) | found)
+        found = dict(self.points)
+        for name, x in zip(self.used, moved, strict=True):
+            frame, at = found[name]
+            found[name] = (frame, np.asarray(at) + x)
+        return replace(self, points=found)

@@ -122,7 +122,9 @@ def intrinsics_from(image: Array, board: Array) -> Array:
             f = np.sqrt([scale / b11, scale / b22]) * size
             c = np.array([-b13 / b11, -b23 / b22]) * size + center
             return np.concatenate([f, c, np.zeros(5)])
-    raise NotIdentifiable("the images do not show the camera's intrinsics: give a start, or turn the board more", "intrinsics")
+    raise NotIdentifiable(
+        "the images do not show the camera's intrinsics: give a start, or turn the board more", "intrinsics"
+    )
 
 
 def _products(h: Array, i: int, j: int) -> Array:

@@ -3,9 +3,9 @@
     directions:      2 E m / (1 + m . d) = 0,    m = M' R_F(q)' g / |g|
     accelerometer:   (b - S M' R_F(q)' g - a) / |g| = 0
 
-with gravity g in the robot's base, the mounting M of the sensor on the frame, the measured direction d with the two axes
-E across it, and of an accelerometer the scales S, the bias b and its reading a. The first is the angle between predicted
-and measured direction, to third order, and grows up to the opposite direction.
+with gravity g in the robot's base, the mounting M of the sensor on the frame, the measured direction d with the two
+axes E across it, and of an accelerometer the scales S, the bias b and its reading a. The first is the angle between
+predicted and measured direction, to third order, and grows up to the opposite direction.
 
 Source: D'Amore, Ciarleglio and Akin, IMU-based manipulator kinematic identification (2015); own derivation of the
 stereographic residual.

@@ -36,11 +36,14 @@ class MeasurementKind:
         return self.measurement.kind
 
 
-_OWN = (Points, Poses, Sockets, Touches, Lengths, BoardImages, PointContacts, Inclination)
+_OWN: tuple[type[Measurement], ...] = (
+    *(Points, Poses, Sockets, Touches),
+    *(Lengths, BoardImages, PointContacts, Inclination),
+)
 
 MEASUREMENTS: dict[str, type[Measurement]] = {
     name: record.measurement
     for name, record in joined(
-        map(MeasurementKind, _OWN), MeasurementKind, "dynid.measurements", "measurement"
+        [MeasurementKind(own) for own in _OWN], MeasurementKind, "dynid.measurements", "measurement"
     ).items()
 }

@@ -2,8 +2,8 @@
 
     |p_F(q) + R_F(q) c - a| - l - o = 0
 
-with the point c of the robot, the anchors a in its base, measured lengths l (one for all of a bar), and an offset o: the
-zero of a wire's encoder, or what a bar's length is not known to.
+with the point c of the robot, the anchors a in its base, measured lengths l (one for all of a bar), and an offset o:
+the zero of a wire's encoder, or the error of a bar's length.
 
 Source: Driels and Swayze, Automated partial pose measurement system for manipulator calibration experiments (1994), for
 the wire; Hollerbach, Khalil and Gautier, Model Identification, Springer Handbook of Robotics (2016), chapter 8, for the
@@ -26,6 +26,7 @@ from dynid.geometry.tangents import Placed, Tangent, norm, stacked
 __all__ = ["Lengths"]
 
 Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class Lengths(Measurement):

@@ -51,7 +51,7 @@ class Poses(HandEye):
         poses = np.array(self.poses, dtype=float)
         if poses.shape != (len(self.q), 4, 4):
             raise InvalidShape(f"poses must have shape ({len(self.q)}, 4, 4), got {poses.shape}", "poses")
-        seen = np.isfinite(poses).all((1, 2))
+        seen = np.atleast_1d(np.isfinite(poses).all((1, 2)))
         wrong = np.flatnonzero(seen)[~proper(poses[seen])]
         if len(wrong):
             raise InvalidValue(f"pose {wrong[0]} is no placement: its upper left part is no rotation", "poses")

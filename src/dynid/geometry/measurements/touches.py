@@ -60,7 +60,9 @@ class Surface:
 
     def __post_init__(self) -> None:
         if self.kind not in _SIZES:
-            raise UnknownName(f"a surface is a {one_of(_SIZES)}, not '{self.kind}'{did_you_mean(self.kind, _SIZES)}", "kind")
+            raise UnknownName(
+                f"a surface is a {one_of(_SIZES)}, not '{self.kind}'{did_you_mean(self.kind, _SIZES)}", "kind"
+            )
         for name in ("position_std", "direction_std"):
             if not getattr(self, name) > 0:
                 raise InvalidValue(f"{named(name)} must be positive, got {getattr(self, name)}")
@@ -156,7 +158,9 @@ class Touches(Measurement):
         object.__setattr__(self, "starts", dict(self.starts))
         for name in self.touched:
             if name not in known:
-                raise UnknownName(f"a posture touches '{name}', which is no surface{did_you_mean(name, known)}", "surfaces")
+                raise UnknownName(
+                    f"a posture touches '{name}', which is no surface{did_you_mean(name, known)}", "surfaces"
+                )
 
     @property
     def touched(self) -> list[str]:
@@ -189,7 +193,9 @@ class Touches(Measurement):
         for name, rows in mine.items():
             kind = self._given(name).kind
             if self._given(name).direction is None and len(rows) < _NEEDED[kind]:
-                raise TooFew(f"{kind} '{name}' is touched in {len(rows)} postures: an unknown one needs {_NEEDED[kind]}")
+                raise TooFew(
+                    f"{kind} '{name}' is touched in {len(rows)} postures: an unknown one needs {_NEEDED[kind]}"
+                )
         starts: dict[str, Surface] = {}
         for _ in range(_STEPS):
             at = frame.point(tip).value
@@ -213,7 +219,7 @@ class Touches(Measurement):
         """The tip that fits surfaces of these directions best, whatever their offsets."""
         blocks, right = [np.eye(3) * _FILE / self.tip_std], [self.tip * _FILE / self.tip_std]
         for name, rows in mine.items():
-            axes, at = starts[name].across(), starts[name].position
+            axes, at = starts[name].across(), np.asarray(starts[name].position)
             column = axes @ frame.rotation[rows]
             value = (at - frame.origin[rows]) @ axes.T
             if self._given(name).position is None:
