@@ -51,7 +51,7 @@ class Poses(HandEye):
         poses = np.array(self.poses, dtype=float)
         if poses.shape != (len(self.q), 4, 4):
             raise InvalidShape(f"poses must have shape ({len(self.q)}, 4, 4), got {poses.shape}", "poses")
-        seen = np.atleast_1d(np.isfinite(poses).all((1, 2)))
+        seen = np.isfinite(poses.reshape(len(poses), 16)).all(1)
         wrong = np.flatnonzero(seen)[~proper(poses[seen])]
         if len(wrong):
             raise InvalidValue(f"pose {wrong[0]} is no placement: its upper left part is no rotation", "poses")
@@ -65,7 +65,7 @@ class Poses(HandEye):
 
     def residual(self, space: Space) -> Tangent:
         found = self.sensed(space)
-        seen = np.isfinite(self.poses).all((1, 2))
+        seen = np.isfinite(self.poses.reshape(-1, 16)).all(1)
         measured = np.where(seen[:, None, None], self.poses[:, :3, :3], found.rotation)
         away = rotation_vector(found.rotation @ np.swapaxes(measured, 1, 2))
         turned = np.where(seen[:, None], away, np.nan)
