@@ -65,7 +65,7 @@ class Poses(HandEye):
 
     def residual(self, space: Space) -> Tangent:
         found = self.sensed(space)
-        seen = np.isfinite(self.poses.reshape(-1, 16)).all(1)
+        seen = np.atleast_1d(np.isfinite(self.poses).all((1, 2)))
         measured = np.where(seen[:, None, None], self.poses[:, :3, :3], found.rotation)
         away = rotation_vector(found.rotation @ np.swapaxes(measured, 1, 2))
         turned = np.where(seen[:, None], away, np.nan)
