@@ -15,6 +15,7 @@ from dynid.assessment.causes.cause_groups import Group, Model
 from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
 from dynid.assessment.causes.cause_source import cause_sources
 from dynid.assessment.causes.cause_trials import try_cause
+from dynid.assessment.causes.imitated import Imitated, imitated_cause
 from dynid.assessment.causes.kinds.contacts import CONTACT, Contacts, find_contacts
 from dynid.assessment.causes.kinds.drives import (
     STRIBECK,
@@ -34,6 +35,7 @@ from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
 from dynid.robot.drives import TermKind
 from dynid.robot.effects import effect_terms
+from dynid.threads import one_blas_thread
 
 __all__ = ["find_causes"]
 
@@ -89,6 +91,16 @@ def find_causes(
     if not 0 < level < 1:
         raise InvalidValue(f"{named('level')} must lie between 0 and 1")
     seen = [observations] if isinstance(observations, Observation) else list(observations)
+    with (
+        one_blas_thread()
+    ):  # small matrices and short vectors: several threads are slower, and much so on a busy machine
+        return _searched(estimate, seen, level, max_causes, without)
+
+
+def _searched(
+    estimate: Estimate, seen: Sequence[Observation], level: float, max_causes: int, without: Collection[str]
+) -> Causes:
+    """The causes that the search finds."""
     rows, whole = cause_rows(seen), cause_rows(seen, reversals=True)
     dead = [name for name, y in zip(rows.base.channels, rows.y, strict=True) if not np.any(y)]
     if dead:
@@ -113,15 +125,22 @@ def find_causes(
     if found is None:
         assert swap is not None
         return Causes((_swapped(swap, rows),), 1, level)
+    held = imitated_cause(found.model, seen[0], found.search, found.groups, [s.group for s in found.steps])
+    if held is not None:
+        again = _explained(rows, held.parameters, None, level, max_causes, without, given=(held.group,))
+        assert again is not None
+        found = again
     rows, model, search, tested = found.rows, found.model, found.search, found.tested
+    given = [] if held is None else [held.group]
     remedies = [_remedy(model, step.group) for step in found.steps]
     causes = [
         *([] if late is None else [late[0]]),
         *([] if bursting is None else [bursting[0]]),
         *([] if found.contacts is None else [_contact(found.contacts, rows)]),
+        *([] if held is None else [_imitated(held, rows)]),
         *(
             replace(
-                _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], remedies[:i])),
+                _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], [*given, *remedies[:i]])),
                 alternatives=tuple(_cause(x, rows) for x in found.alternatives.get(step.group, ())),
             )
             for i, step in enumerate(found.steps)
@@ -156,11 +175,16 @@ class _Explained:
     rows: CauseRows
     model: Model
     search: Stepwise
-    tested: int
+    groups: list[Group]
     steps: list[Step]
     alternatives: dict[Group, list[Step]]
     visible: dict[str, float]
     contacts: Contacts | None
+
+    @property
+    def tested(self) -> int:
+        """Number of candidates."""
+        return len(self.groups)
 
 
 def _explained(
@@ -171,9 +195,13 @@ def _explained(
     most: int,
     without: Collection[str],
     contacts: Contacts | None = None,
+    given: Sequence[Group] = (),
 ) -> _Explained | None:
-    """The causes that explain most, one after the other; None where exchanged joints save more than the first."""
-    search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
+    """The causes that explain most, one after the other; None where exchanged joints save more than the first.
+
+    Causes that are `given` are in the model from the start.
+    """
+    search, model = Stepwise(rows, given), Model(rows.base.robot, parameters, rows)
     groups = [g for g in _candidates(model, search, level) if g.code not in without]
     names = rows.base.robot.coordinates
     gains = [g for g in groups if g.code == TORQUE_GAIN]
@@ -191,7 +219,9 @@ def _explained(
         seek = contacts is None and CONTACT not in without
         touched = find_contacts(rows, search.residuals) if seek else None
         if touched is not None and touched.relative > _SIZE and touched.saving > saving:
-            return _explained(rows.without(touched.near), parameters, swapped, level, most, without, touched)
+            fewer = rows.without(touched.near)
+            left = [_thinned(g, rows, touched.near) for g in given]
+            return _explained(fewer, parameters, swapped, level, most, without, touched, left)
         if best is None:
             break
         alternatives[best.group] = search.alternatives(best, groups, level)
@@ -200,7 +230,13 @@ def _explained(
         if best.group.code.fatal:
             found = found[-1:]
             break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
-    return _Explained(rows, model, search, len(groups), found, alternatives, visible, contacts)
+    return _Explained(rows, model, search, groups, found, alternatives, visible, contacts)
+
+
+def _thinned(group: Group, rows: CauseRows, samples: NDArray[np.bool_]) -> Group:
+    """The group in the rows that are left without some samples (N,)."""
+    pairs = zip(group.columns, rows.index, strict=True)
+    return replace(group, columns=tuple(None if c is None else c[~samples[i]] for c, i in pairs))
 
 
 def _near(model: Model, group: Group) -> Iterator[Group]:
@@ -239,6 +275,34 @@ def _unknown(left: Leftover, rows: CauseRows) -> Cause:
         effect=left.effect,
         p_value=0.0,
     )
+
+
+def _imitated(held: Imitated, rows: CauseRows) -> Cause:
+    """The cause that bodies imitate; its shares are those of what bodies near the file leave."""
+    group, trial = held.group, held.trial
+    share = 1.0 - (trial.after / trial.before) ** 2
+    first = Cause(
+        code=group.code,
+        joints=tuple(rows.base.robot.coordinates[j] for j in group.joints),
+        words=group.words(_plus_minus(abs(held.size), held.std), held.size),
+        size=held.size,
+        std=held.std,
+        unit=group.unit,
+        share=share,
+        unexplained=float(np.sqrt(trial.before**2 - trial.after**2)),
+        effect=held.effect,
+        p_value=float(np.exp(-held.odds)),
+        trial=trial,
+        option=group.option,
+    )
+    others = [
+        replace(
+            first, code=g.code, joints=tuple(rows.base.robot.coordinates[j] for j in g.joints),
+            words=g.words("", 0.0), trial=None, option=g.option,
+        )
+        for g in held.alternatives
+    ]  # fmt: skip
+    return replace(first, alternatives=tuple(others))
 
 
 def _contact(contacts: Contacts, rows: CauseRows) -> Cause:
