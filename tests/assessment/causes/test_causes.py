@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.assessment.causes import cause_search
 from dynid.assessment.causes.cause import Causes, Trial
 from dynid.assessment.causes.cause_rows import cause_rows
 from dynid.assessment.causes.cause_search import _plus_minus, find_causes
@@ -410,3 +411,26 @@ def test_the_edge_of_the_decimated_band_is_no_elastic_joint() -> None:
         seen = observe(robot, recorded(robot, seed, rate=500.0, noise=0.3), signals=signals)
         estimate = dynid.identify(robot, seen, "wls")
         assert not find_causes(estimate, seen).causes
+
+
+@pytest.mark.parametrize(("after", "told"), [(0.05, True), (0.099, False)])
+def test_a_cause_that_corrects_nothing_elsewhere_is_not_named(
+    after: float, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What explains the fitted motion, and lowers no error on motion that is not in the fit, is no cause."""
+    monkeypatch.setattr(cause_search, "try_cause", lambda *_: Trial("joint2", 0.1, after, True))
+    assert bool(causes(CASES["cogging"][0]).causes) is told
+    # Gravity that is missing is to be corrected before anything else can be tried.
+    fatal = causes(without_gravity(1.0)).causes
+    assert [c.code for c in fatal] == ["gravity_compensated"]
+
+
+def test_causes_that_correct_unseen_motion_alike_are_told_together() -> None:
+    robot = arm()
+    t, q, v, a = motion(robot, 0, 4000)
+    run = dynid.Run(t, q, torque=dynid.inverse_dynamics(robot, q, v, a))
+    rows = cause_rows([observe(robot, dynid.Recording(robot.coordinates, (run,)), signals=SIGNALS)])
+    first = Trial("joint2", 0.1, 0.05, True)
+    assert cause_search._as_well(rows, first, replace(first, after=0.0505))
+    assert not cause_search._as_well(rows, first, replace(first, after=0.06))
+    assert not cause_search._as_well(rows, first, replace(first, joint="joint1"))

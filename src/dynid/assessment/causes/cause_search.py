@@ -29,7 +29,7 @@ from dynid.assessment.causes.kinds.leftover import Leftover, largest_leftover
 from dynid.assessment.causes.kinds.stand import Stand
 from dynid.assessment.causes.kinds.swapped import JOINTS_SWAPPED, POSITIONS_SWAPPED, Swap, best_swap
 from dynid.assessment.causes.resonance import resonances
-from dynid.assessment.causes.stepwise import Step, Stepwise
+from dynid.assessment.causes.stepwise import ALTERNATIVE, MOST_ALTERNATIVES, Step, Stepwise
 from dynid.errors import InvalidValue, MissingData, named
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
@@ -46,6 +46,8 @@ Array = NDArray[np.float64]
 # the torques of a joint has peaks too, which stay below 1.5 % of the torque or below half of the residual.
 _BURST_LEVEL, _BURST_SHARE, _SIZE = 0.01, 0.5, 0.015
 _PEAKS = ((0.5, _SIZE), (1 / 3, 0.02))
+# Standard errors of an error of independent rows, at least, within which two causes correct it as well.
+_NOISE = 3.0
 
 
 def find_causes(
@@ -131,20 +133,13 @@ def _searched(
         assert again is not None
         found = again
     rows, model, search, tested = found.rows, found.model, found.search, found.tested
-    given = [] if held is None else [held.group]
-    remedies = [_remedy(model, step.group) for step in found.steps]
+    tried = _tried(found, [] if held is None else [held.group])
     causes = [
         *([] if late is None else [late[0]]),
         *([] if bursting is None else [bursting[0]]),
         *([] if found.contacts is None else [_contact(found.contacts, rows)]),
         *([] if held is None else [_imitated(held, rows)]),
-        *(
-            replace(
-                _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], [*given, *remedies[:i]])),
-                alternatives=tuple(_cause(x, rows) for x in found.alternatives.get(step.group, ())),
-            )
-            for i, step in enumerate(found.steps)
-        ),
+        *tried,
     ]
     # A lag moves the step of friction beside the reversal: neither law is judged there.
     slow = None if late is not None or STRIBECK in without else _slow(estimate, whole, tested, level)
@@ -158,6 +153,33 @@ def _searched(
         causes = list(_oscillating(model, search))[:1]
     causes = _beside(causes, alone)
     return Causes(tuple(causes[:max_causes]), tested, level, found.visible)
+
+
+def _tried(found: _Explained, given: Sequence[Group]) -> Iterator[Cause]:
+    """The causes whose correction gains on motion that is not in the fit, each after those before it.
+
+    What parameters imitate for the most part gains little anywhere: it is told by its size.
+    """
+    kept = list(given)
+    for step in found.steps:
+        remedy = _remedy(found.model, step.group)
+        trial = try_cause(found.rows, remedy, kept)
+        if not (trial.gains or remedy.code.fatal or remedy.code.relevance.imitated):
+            continue  # it explains what was fitted, and nothing else
+        others = [
+            _cause(x, found.rows)
+            for x in found.alternatives.get(step.group, ())
+            if x.gain >= ALTERNATIVE * step.gain or _as_well(found.rows, trial, try_cause(found.rows, x.group, kept))
+        ]
+        first = _cause(replace(step, group=remedy), found.rows, trial)
+        yield replace(first, alternatives=tuple(others[:MOST_ALTERNATIVES]))
+        kept.append(remedy)
+
+
+def _as_well(rows: CauseRows, first: Trial, other: Trial) -> bool:
+    """Whether another cause corrects the same error as well, within the noise of so many rows."""
+    count = len(rows.y[rows.base.channels.index(first.joint)])
+    return other.joint == first.joint and other.after <= first.after * (1.0 + _NOISE / np.sqrt(count))
 
 
 def _beside(causes: list[Cause], other: Cause | None) -> list[Cause]:
@@ -436,7 +458,8 @@ def _alone(estimate: Estimate, rows: CauseRows, level: float, without: Collectio
     best = search.best(groups, level)
     if best is None:
         return None
-    others = [s for s in search.alternatives(best, groups, level) if s.group.joints == best.group.joints]
+    others = search.alternatives(best, groups, level, ALTERNATIVE)[:MOST_ALTERNATIVES]
+    others = [s for s in others if s.group.joints == best.group.joints]
     cause = _cause(best, rows, try_cause(rows, best.group, ()))
     return replace(cause, alternatives=tuple(_cause(other, rows) for other in others))
 
