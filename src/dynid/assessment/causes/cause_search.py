@@ -30,14 +30,17 @@ from dynid.assessment.causes.kinds.stand import Stand
 from dynid.assessment.causes.kinds.swapped import JOINTS_SWAPPED, POSITIONS_SWAPPED, Swap, best_swap
 from dynid.assessment.causes.resonance import resonances
 from dynid.assessment.causes.stepwise import ALTERNATIVE, MOST_ALTERNATIVES, Step, Stepwise
+from dynid.dynamics.functions import regressor
 from dynid.errors import InvalidValue, MissingData, named
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.effects import effect_terms
+from dynid.robot.model import Robot
+from dynid.signals.settings import Motion
 from dynid.threads import one_blas_thread
 
-__all__ = ["find_causes"]
+__all__ = ["find_causes", "term_torques"]
 
 Array = NDArray[np.float64]
 
@@ -359,9 +362,18 @@ def _remedy(model: Model, group: Group) -> Group:
     terms, rows = effect_terms(model.robot, group.option), model.rows
     if {t.name for t in terms} <= set(model.robot.parameter_names):
         return replace(group, option="")
-    made = [rows.decimated([np.asarray(t.column(m.q, m.v, m.a)) for m in rows.motions]) for t in terms]
+    made = [rows.decimated([term_torques(model.robot, t, m) for m in rows.motions]) for t in terms]
     columns = [np.column_stack([c[k][:, j] for c in made]) for k, j in enumerate(rows.joints)]
     return replace(group, columns=tuple(columns))
+
+
+def term_torques(robot: Robot, term: DriveTerm, motion: Motion) -> Array:
+    """Torques (N, n) per unit of a custom term in the independent joints."""
+    q, v, a = motion.q, motion.v, motion.a
+    if not robot.loops:
+        return term.column(q, v, a)
+    whole = robot.with_terms(term)
+    return regressor(whole, q, v, a)[:, :, whole.parameter_names.index(term.name)]
 
 
 def _cause(step: Step, rows: CauseRows, trial: Trial | None = None) -> Cause:
