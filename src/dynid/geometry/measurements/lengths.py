@@ -96,9 +96,11 @@ class Lengths(Measurement):
 
     @property
     def std(self) -> Array:
+        """The noise of a length."""
         return np.full(1, self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The point, the anchors, and the offset if there is one."""
         found = [free_point("point", self.point, self.point_std)]
         for name in self.anchors:
             place = str(self.place[self.anchor == name][0])
@@ -113,6 +115,7 @@ class Lengths(Measurement):
         return tuple(found)
 
     def residual(self, space: Space) -> Tangent:
+        """Predicted less measured length."""
         point = space.frames[self.frame].point(space.values("point"))
         anchors = stacked([space.values(name) for name in self.anchors])
         away = norm(point - anchors[np.searchsorted(self.anchors, self.anchor)]) - self.lengths
@@ -121,6 +124,7 @@ class Lengths(Measurement):
         return Tangent(away.value[:, None], away.slope[:, None])
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Anchors and an offset that are unknown, found as centres of spheres."""
         frame, free = frames[self.frame], self.offset_std == np.inf
         at = frame.point(self.point).value
         starts, offsets = {}, []
@@ -138,6 +142,7 @@ class Lengths(Measurement):
         return replace(self, starts=starts, offset=float(max(offsets)[1]) if free else self.offset)
 
     def some(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """The measurement at some of its postures, with the known anchors that are left."""
         left = set(self.anchor[rows].tolist())
         known = {name: at for name, at in self.known.items() if name in left}
         return super(Lengths, replace(self, known=known)).some(rows)
