@@ -76,20 +76,24 @@ class Points(Measurement):
 
     @property
     def std(self) -> Array:
+        """The noise of each coordinate of every marker."""
         return np.full(3 * self.points.shape[1], self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The base in the tracker, and the markers in the frame."""
         base = np.eye(4) if self.base is None else self.base
         known = np.zeros((len(self.markers), 3)) if self.known is None else self.known
         at = free_placement("base", base, np.repeat(self.base_std, 3))
         return (at, *(free_point(m, x, self.known_std) for m, x in zip(self.markers, known, strict=True)))
 
     def residual(self, space: Space) -> Tangent:
+        """Predicted less measured positions, marker after marker."""
         frame = space.placement("base").then(space.frames[self.frame])
         seen = [frame.point(space.values(m)) - self.points[:, k] for k, m in enumerate(self.markers)]
         return Tangent(np.concatenate([s.value for s in seen], axis=1), np.concatenate([s.slope for s in seen], axis=1))
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Base and markers that are unknown, found from the measured points."""
         seen = np.atleast_1d(np.isfinite(self.points).all(2).any(0))
         hidden = [m for m, any_seen in zip(self.markers, seen, strict=True) if not any_seen]
         if hidden:

@@ -77,9 +77,11 @@ class Sockets(Measurement):
 
     @property
     def std(self) -> Array:
+        """How well the ball sits, in three directions."""
         return np.full(3, self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The ball, and every socket."""
         found = [free_point("ball", self.ball, self.ball_std)]
         for name in self.sockets:
             place = str(self.place[self.socket == name][0])
@@ -87,12 +89,14 @@ class Sockets(Measurement):
         return tuple(found)
 
     def residual(self, space: Space) -> Tangent:
+        """The ball less its socket."""
         ball = space.frames[self.frame].point(space.values("ball"))
         names = self.sockets
         sockets = stacked([space.values(f"socket {name}") for name in names])
         return ball - sockets[np.searchsorted(names, self.socket)]
 
     def ties(self, space: Space) -> tuple[Tangent, Array] | None:
+        """Distances between sockets less the known ones."""
         known = self.distances_known
         if not known:
             return None
@@ -100,10 +104,12 @@ class Sockets(Measurement):
         return stacked(away), np.full(len(known), self.distance_std)
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Sockets where the balls of their postures are on average."""
         ball = frames[self.frame].point(np.array(self.ball)).value
         return replace(self, starts={name: ball[self.socket == name].mean(0) for name in self.sockets})
 
     def some(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """The measurement at some of its postures, with the distances between sockets that are left."""
         left = set(self.socket[rows].tolist())
         known = {pair: d for pair, d in self.distances_known.items() if set(pair) <= left}
         return super(Sockets, replace(self, distances_known=known)).some(rows)
