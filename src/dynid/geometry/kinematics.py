@@ -7,12 +7,15 @@ With the joint frame (R, p) on its parent and its errors t (translation), w (rot
 where M is the gravity moment of the carried bodies about the joint axis, m across it, and B the axes of the joint.
 Every unknown moves all that the joint carries by a twist, and the twist is its derivative: exact at any size of error.
 
+Moments are those of the robot with known errors t, w and d, deflected by its own load; bending, which changes them by
+less than a thousandth, is left out. They stay as they are while derivatives are taken.
+
 Source: Khalil and Dombre, Modeling, Identification and Control of Robots (2002), chapter 11.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +31,7 @@ from dynid.robot.model import Robot
 __all__ = ["Geometry", "Postures"]
 
 Array = NDArray[np.float64]
+Errors = tuple[Array, Array, Array]
 
 _TRANSLATION, _TURN, _ALONG = 0, 1, 2
 
@@ -101,9 +105,35 @@ class Geometry:
         number = {j.name: i for i, j in enumerate(self.robot.joints)}
         return tuple(_column(self.robot, number[u.owner], u) for u in self.unknowns)
 
-    def postures(self, q: Array) -> Postures:
-        """Postures (N, n) of the robot, loaded by its bodies."""
-        return Postures(self.robot, q, self.bodies)
+    def postures(self, q: Array, x: Array | None = None) -> Postures:
+        """Postures (N, n) of the robot, loaded by its bodies as errors x (K,) place them; as the file does by default."""
+        found = Postures(self.robot, q, self.bodies)
+        compliant = any(u.kind in (UnknownKind.COMPLIANCE, UnknownKind.BENDING) for u in self.unknowns)
+        if x is None or not compliant:
+            return found
+        errors = {self.robot.joints[i].name: self._errors(i, found, x) for i in self.chain}
+        still = Postures(self.robot, q, self.bodies, errors)
+        deflected = {}
+        for i in self.chain:
+            c = next((x[k] for k, u in enumerate(self.columns) if u.joint == i and u.symbol == "c"), 0.0)
+            shift, turn, position = errors[self.robot.joints[i].name]
+            load = still.loads[i][:, 2] if i in still.loads else 0.0
+            deflected[self.robot.joints[i].name] = shift, turn, position + c * load
+        return Postures(self.robot, q, self.bodies, deflected)
+
+    def _errors(self, i: int, postures: Postures, x: Array) -> Errors:
+        """Translation (3,), rotation vector (3,) and position (N,) of a joint, without what its load adds."""
+        shift, turn, position = np.zeros(3), np.zeros(3), np.zeros(len(postures.q))
+        for k, (c, u) in enumerate(zip(self.columns, self.unknowns, strict=True)):
+            if c.joint != i or u.kind in (UnknownKind.COMPLIANCE, UnknownKind.BENDING):
+                continue
+            if c.form == _TRANSLATION:
+                shift = shift + x[k] * c.direction
+            elif c.form == _TURN:
+                turn = turn + x[k] * c.direction
+            else:
+                position = position + x[k] * postures.slope(i, c.symbol)
+        return shift, turn, position
 
     def place(self, postures: Postures, x: Array, width: int) -> dict[str, Placed]:
         """Placements of the frames in the base, with derivatives in the first unknowns of `width`.
@@ -185,10 +215,15 @@ class Postures:
         Positions of its independent joints (rad or m).
     bodies : Robot, optional
         Robot whose bodies load the joints, with joints of the same names; the same by default.
+    errors : mapping of str to tuple, optional
+        Translation (3,), rotation vector (3,) and change of position (N,) of joints of the loaded robot, by name.
     """
 
-    def __init__(self, robot: Robot, q: Array, bodies: Robot | None = None) -> None:
+    def __init__(
+        self, robot: Robot, q: Array, bodies: Robot | None = None, errors: Mapping[str, Errors] | None = None
+    ) -> None:
         self.robot, self.q, self.bodies = robot, q, robot if bodies is None else bodies
+        self.errors = errors or {}
         self._slopes: dict[tuple[int, str], Array] = {}
 
     def reading(self, joint: int) -> Array:
@@ -215,12 +250,9 @@ class Postures:
 
     @cached_property
     def loads(self) -> dict[int, Array]:
-        """Gravity moments (N, 3) of what each joint carries, about its two axes across and its own (N m), or force (N).
-
-        Of the robot in its file: errors of the geometry change them by a share that is small beside one.
-        """
+        """Gravity moments (N, 3) of what each joint carries, about its two axes across and its own (N m), or force (N)."""
         number = {j.name: i for i, j in enumerate(self.robot.joints)}
-        carried = _gravity_loads(self.bodies, _of_joints(self.robot, self.q, self.bodies))
+        carried = _gravity_loads(self.bodies, _of_joints(self.robot, self.q, self.bodies), self.errors)
         return {number[name]: load for name, load in carried if name in number}
 
 
@@ -252,7 +284,7 @@ def _of_joints(robot: Robot, q: Array, other: Robot) -> Array:
     return np.column_stack([known.get(name, np.zeros(len(q))) for name in other.coordinates])
 
 
-def _gravity_loads(robot: Robot, q: Array) -> Iterator[tuple[str, Array]]:
+def _gravity_loads(robot: Robot, q: Array, errors: Mapping[str, Errors]) -> Iterator[tuple[str, Array]]:
     """Joints, and the moments of gravity on what each carries, in its axes; one pass to the tips and one back."""
     n, count = len(q), len(robot.joints)
     rotation, origin = np.zeros((count + 1, n, 3, 3)), np.zeros((count + 1, n, 3))
@@ -262,6 +294,11 @@ def _gravity_loads(robot: Robot, q: Array) -> Iterator[tuple[str, Array]]:
         up, position = joint.parent, _reading(robot, i, q)
         frame[i] = rotation[up] @ joint.placement[:3, :3]
         at[i] = origin[up] + rotation[up] @ joint.placement[:3, 3]
+        if joint.name in errors:
+            shift, turn, change = errors[joint.name]
+            at[i] += frame[i] @ shift
+            frame[i] = frame[i] @ rotations(turn)
+            position = position + change
         moved, start = frame[i], at[i]
         if joint.kind == "revolute":
             moved = moved @ rotations(position[:, None] * joint.axis)
