@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.frames import frame_on_link
 from dynid.errors import NotApplicable
-from dynid.geometry.tangents import Placed, across, left_jacobian, rotations
+from dynid.geometry.tangents import Placed, across, rotations, rotations_about
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind, axis_letters, joint_axes, joint_unknowns
 from dynid.robot.model import Robot
 
@@ -33,6 +33,7 @@ __all__ = ["Geometry", "Postures"]
 Array = NDArray[np.float64]
 Errors = tuple[Array, Array, Array]
 
+# Forms of `dynid.dynamics.kernels.misplaced`.
 _TRANSLATION, _TURN, _ALONG = 0, 1, 2
 
 
@@ -147,24 +148,24 @@ class Geometry:
         width : int
             Number of all unknowns of the calibration, those of sensors included.
         """
-        robot, n = self.robot, len(postures.q)
-        rotation, origin = {0: np.tile(np.eye(3), (n, 1, 1))}, {0: np.zeros((n, 3))}
+        from dynid.dynamics.kernels.misplaced import misplaced
+
+        robot, n, own = self.robot, len(postures.q), self._chained
+        reading, slope = postures.of_chain(self)
+        links = np.empty((n, len(self.chain) + 1, 3, 4))
         # Twist of each unknown about the origin of the base: rotation and velocity.
         turn, move = np.zeros((2, n, 3, width))
-        for i in self.chain:
-            joint = robot.joints[i]
-            at = origin[joint.parent] + rotation[joint.parent] @ joint.placement[:3, 3]
-            frame = rotation[joint.parent] @ joint.placement[:3, :3]
-            moved, at = self._moved(i, frame, at, postures, x, turn, move)
-            rotation[i + 1] = moved @ joint.mount[:3, :3]
-            origin[i + 1] = at + moved @ joint.mount[:3, 3]
+        values = np.ascontiguousarray(x[: len(self.columns)])
+        misplaced(*own.joints, reading, *own.unknowns, slope, values, links, turn, move)
         out = {}
         for name in self.frames:
             link, on_link = frame_on_link(robot, name)
+            at = links[:, own.slots[link]]
+            p = at[..., 3] + at[..., :3] @ on_link[:3, 3]
             mine = self._carried(link, width)
-            p = origin[link] + rotation[link] @ on_link[:3, 3]
-            w = turn * mine
-            out[name] = Placed(rotation[link] @ on_link[:3, :3], p, w, move * mine + across(w, p))
+            whole = bool(mine[: len(self.columns)].all())
+            w, v = (turn, move) if whole else (turn * mine, move * mine)
+            out[name] = Placed(at[..., :3] @ on_link[:3, :3], p, w, v + across(w, p))
         return out
 
     def _carried(self, link: int, width: int) -> Array:
@@ -177,31 +178,37 @@ class Geometry:
         out[: len(self.columns)] = [c.joint in joints for c in self.columns]
         return out
 
-    def _moved(
-        self, i: int, frame: Array, at: Array, postures: Postures, x: Array, turn: Array, move: Array
-    ) -> tuple[Array, Array]:
-        """Axes and origin behind a joint, before its mount; writes the twists of its unknowns."""
-        joint = self.robot.joints[i]
-        mine = [(k, c, postures.slope(i, c.symbol)) for k, c in enumerate(self.columns) if c.joint == i]
-        at = at + frame @ sum((x[k] * c.direction for k, c, _ in mine if c.form == _TRANSLATION), np.zeros(3))
-        bend = sum((np.outer(x[k] * s, c.direction) for k, c, s in mine if c.form == _TURN), np.zeros((1, 3)))
-        position = postures.reading(i) + sum((x[k] * s for k, c, s in mine if c.form == _ALONG), 0.0)
-        jacobian = frame @ left_jacobian(bend)
-        rotation = frame @ rotations(bend)
-        axis = rotation @ joint.axis
-        turned = []
-        for k, c, slope in mine:
-            if c.form == _TRANSLATION:
-                move[..., k] = frame @ c.direction
-            elif c.form == _ALONG and joint.kind == "prismatic":
-                move[..., k] = axis * slope[:, None]
-            else:
-                turn[..., k] = slope[:, None] * (axis if c.form == _ALONG else jacobian @ c.direction)
-                turned.append(k)
-        move[..., turned] = across(turn[..., turned], -at)
-        if joint.kind == "prismatic":
-            return rotation, at + axis * position[:, None]
-        return rotation @ rotations(position[:, None] * joint.axis), at
+    @cached_property
+    def _chained(self) -> _Chained:
+        """The joints of the chain and their unknowns as arrays."""
+        joints = [self.robot.joints[i] for i in self.chain]
+        slots = {0: 0} | {i + 1: k + 1 for k, i in enumerate(self.chain)}
+        of = [[k for k, c in enumerate(self.columns) if c.joint == i] for i in self.chain]
+        return _Chained(
+            slots,
+            (
+                np.array([slots[j.parent] for j in joints], dtype=np.int64),
+                np.array([j.placement[:3] for j in joints]).reshape(-1, 3, 4),
+                np.array([j.mount[:3] for j in joints]).reshape(-1, 3, 4),
+                np.array([j.axis for j in joints], dtype=float).reshape(-1, 3),
+                np.array([j.kind == "prismatic" for j in joints]),
+            ),
+            (
+                np.cumsum([0, *map(len, of)]),
+                np.array([k for mine in of for k in mine], dtype=np.int64),
+                np.array([c.form for c in self.columns], dtype=np.int64),
+                np.array([c.direction for c in self.columns]).reshape(-1, 3),
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Chained:
+    """Arrays of `misplaced`, and the number of each link in them."""
+
+    slots: dict[int, int]
+    joints: tuple[Array, ...]
+    unknowns: tuple[Array, ...]
 
 
 class Postures:
@@ -225,6 +232,7 @@ class Postures:
         self.robot, self.q, self.bodies = robot, q, robot if bodies is None else bodies
         self.errors = errors or {}
         self._slopes: dict[tuple[int, str], Array] = {}
+        self._chain: tuple[Geometry, Array, Array] | None = None
 
     def reading(self, joint: int) -> Array:
         """Position (N,) of a joint as its encoder, or that of the joint it follows, reads."""
@@ -235,6 +243,14 @@ class Postures:
         if (joint, symbol) not in self._slopes:
             self._slopes[joint, symbol] = self._slope(joint, symbol)
         return self._slopes[joint, symbol]
+
+    def of_chain(self, geometry: Geometry) -> tuple[Array, Array]:
+        """Readings (N, J) of the joints of a geometry's chain, and slopes (N, K) of its unknowns."""
+        if self._chain is None or self._chain[0] is not geometry:
+            reading = np.array([self.reading(i) for i in geometry.chain]).reshape(-1, len(self.q)).T
+            slope = np.array([self.slope(c.joint, c.symbol) for c in geometry.columns]).reshape(-1, len(self.q)).T
+            self._chain = geometry, np.ascontiguousarray(reading), np.ascontiguousarray(slope)
+        return self._chain[1:]
 
     def _slope(self, joint: int, symbol: str) -> Array:
         reading = self.reading(joint)
@@ -301,7 +317,7 @@ def _gravity_loads(robot: Robot, q: Array, errors: Mapping[str, Errors]) -> Iter
             position = position + change
         moved, start = frame[i], at[i]
         if joint.kind == "revolute":
-            moved = moved @ rotations(position[:, None] * joint.axis)
+            moved = moved @ rotations_about(joint.axis, position)
         else:
             start = start + (moved @ joint.axis) * position[:, None]
         rotation[i + 1] = moved @ joint.mount[:3, :3]
