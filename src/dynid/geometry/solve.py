@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dynid.errors import NotIdentifiable, TooFew
-from dynid.geometry.noise import Noise, distances, renewed, started_noise, whitened
+from dynid.geometry.noise import Noise, distances, misfit, renewed, started_noise, whitened
 from dynid.geometry.problem import Problem, Rows
 from dynid.geometry.unknowns import UnknownKind
 
@@ -168,7 +168,7 @@ def _scales(state: Solution) -> Array:
 def _cost(here: _Linear, state: Solution) -> float:
     prior = float((here.x**2 / state.prior_std**2).sum() + here.ties[0] @ here.ties[0])
     parts = zip(here.rows, state.noise, state.weights, strict=True)
-    return prior + sum(float(w @ (whitened(r, noise).residual ** 2).sum(1)) for r, noise, w in parts)
+    return prior + sum(float(w @ misfit(r, noise)) for r, noise, w in parts)
 
 
 def _normal(here: _Linear, state: Solution) -> tuple[Array, Array]:
