@@ -1,9 +1,11 @@
 """Robots with known errors of geometry, built, moved and loaded by Pinocchio alone.
 
-    T_i = N_i exp(xi_i),    q_i = reading_i + zero_i + sum over k = 1, 2 of A_ik sin(k reading_i + phase_ik) - c_i g_i(q)
+    T_i = N_i exp(xi_i),    q_i = m_i + zero_i + sum over k = 1, 2 of A_ik sin(k m_i + phase_ik) - c_i g_i(q)
 
-with the nominal placement N of a joint on its parent, the twist xi of its error, and the torque g that holds the true
-robot at its deflected posture. dynid gets the nominal model and what a tracker sees.
+with the nominal placement N of a joint on its parent, the twist xi of its error, the reading m of its encoder, and the
+torque g that holds the true robot at its deflected posture. dynid gets the nominal model and what a tracker sees.
+
+Source: own derivation, from the definitions of these errors.
 """
 
 from __future__ import annotations
@@ -207,7 +209,10 @@ class Plant:
         n = nominal.nq
         turns = np.array([part.letter[0] == "R" for part in parts])
         twists = np.hstack(
-            [rng.uniform(*sizes.position) * rng.normal(size=(n, 3)), rng.uniform(*sizes.rotation) * rng.normal(size=(n, 3))]
+            [
+                rng.uniform(*sizes.position) * rng.normal(size=(n, 3)),
+                rng.uniform(*sizes.rotation) * rng.normal(size=(n, 3)),
+            ]
         )
         for i in range(n):
             true.jointPlacements[i + 1] = nominal.jointPlacements[i + 1] * pin.exp6(twists[i])

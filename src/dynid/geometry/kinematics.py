@@ -28,13 +28,13 @@ from dynid.geometry.tangents import Placed, across, rotations, rotations_about
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind, axis_letters, joint_axes, joint_unknowns
 from dynid.robot.model import Robot
 
-__all__ = ["Geometry", "Postures"]
+__all__ = ["ALONG", "Geometry", "Postures"]
 
 Array = NDArray[np.float64]
 Errors = tuple[Array, Array, Array]
 
 # Forms of `dynid.dynamics.kernels.misplaced`.
-_TRANSLATION, _TURN, _ALONG = 0, 1, 2
+_TRANSLATION, _TURN, ALONG = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Geometry:
         return tuple(_column(self.robot, number[u.owner], u) for u in self.unknowns)
 
     def postures(self, q: Array, x: Array | None = None) -> Postures:
-        """Postures (N, n) of the robot, loaded by its bodies as errors x (K,) place them; as the file does by default."""
+        """Postures (N, n), loaded by the bodies as errors x (K,) place them; as the file does by default."""
         found = Postures(self.robot, q, self.bodies)
         compliant = any(u.kind in (UnknownKind.COMPLIANCE, UnknownKind.BENDING) for u in self.unknowns)
         if x is None or not compliant:
@@ -266,7 +266,7 @@ class Postures:
 
     @cached_property
     def loads(self) -> dict[int, Array]:
-        """Gravity moments (N, 3) of what each joint carries, about its two axes across and its own (N m), or force (N)."""
+        """Gravity moments (N, 3) of what each joint carries about its axes, the own one last (N m; N along it)."""
         number = {j.name: i for i, j in enumerate(self.robot.joints)}
         carried = _gravity_loads(self.bodies, _of_joints(self.robot, self.q, self.bodies), self.errors)
         return {number[name]: load for name, load in carried if name in number}
@@ -279,7 +279,7 @@ def _column(robot: Robot, joint: int, unknown: Unknown) -> _Column:
         return _Column(joint, _TRANSLATION, unknown.symbol, axes[:, letters.index(unknown.symbol)])
     if unknown.kind in (UnknownKind.ROTATION, UnknownKind.BENDING):
         return _Column(joint, _TURN, unknown.symbol, axes[:, letters.index(unknown.symbol[1:])])
-    return _Column(joint, _ALONG, unknown.symbol, robot.joints[joint].axis)
+    return _Column(joint, ALONG, unknown.symbol, robot.joints[joint].axis)
 
 
 def _letters(robot: Robot, joint: int) -> list[str]:

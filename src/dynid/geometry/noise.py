@@ -12,8 +12,8 @@ The variances theta follow by restricted maximum likelihood with Fisher's scorin
     theta <- theta + I^-1 s,    s_k = sum r' S^-1 V_k S^-1 r - f_k,    I_kl = sum tr(S^-1 V_k S^-1 V_l),
     f_k = sum tr(S^-1 V_k) - tr(S^-1 V_k S^-1 J C J'),
 
-with C the covariance of the unknowns, V_k the matrix that theta_k multiplies, and I reduced by the share of freedom that
-the unknowns take.
+with C the covariance of the unknowns, V_k the matrix that theta_k multiplies, and I reduced by the share of freedom
+that the unknowns take.
 
 Sources: Harville, Maximum Likelihood Approaches to Variance Component Estimation (1977); Searle, Casella and McCulloch,
 Variance Components (1992), chapters 6 and 8.

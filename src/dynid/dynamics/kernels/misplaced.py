@@ -102,7 +102,9 @@ def misplaced(
                 k = columns[c]
                 if form[k] == SHIFT:
                     for i in range(3):
-                        move[n, i, k] = R[i, 0] * direction[k, 0] + R[i, 1] * direction[k, 1] + R[i, 2] * direction[k, 2]
+                        move[n, i, k] = (
+                            R[i, 0] * direction[k, 0] + R[i, 1] * direction[k, 1] + R[i, 2] * direction[k, 2]
+                        )
                 elif form[k] == TURN:
                     for i in range(3):
                         a[i] = T[i, 0] * direction[k, 0] + T[i, 1] * direction[k, 1] + T[i, 2] * direction[k, 2]
