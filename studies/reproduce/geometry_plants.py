@@ -258,6 +258,12 @@ class Plant:
             out.append(self.data.oMf[frame].copy())
         return np.array([x.rotation for x in out]), np.array([x.translation for x in out])
 
+    def seen(self, readings: Array, markers: int) -> Array:
+        """Positions (N, M, 3) of the first markers in the tracker's frame."""
+        rotation, origin = self.tool(readings)
+        points = origin[:, None] + np.einsum("nij,mj->nmi", rotation, _MARKERS[:markers])
+        return np.asarray(points @ self.base.rotation.T + self.base.translation)
+
     def readings(self, count: int, rng: np.random.Generator) -> Array:
         """Random postures."""
         return np.asarray(rng.uniform(-self.span, self.span, (count, len(self.span))))
@@ -279,9 +285,8 @@ class Plant:
         else:
             step = np.where(self.turning, 2 * np.pi, 1.0) / 2**bits
             read = np.round(exact / step) * step
-        rotation, origin = self.tool(exact)
-        points = origin[:, None] + np.einsum("nij,mj->nmi", rotation, _MARKERS[:markers])
-        points = points @ self.base.rotation.T + self.base.translation + noise * rng.normal(size=points.shape)
+        points = self.seen(exact, markers)
+        points = points + noise * rng.normal(size=points.shape)
         wrong = np.flatnonzero(rng.uniform(size=count) < outliers)
         push = np.array([_unit(rng.normal(size=3)) for _ in wrong]).reshape(-1, 3)
         points[wrong, rng.integers(markers, size=len(wrong))] += rng.uniform(0.01, 0.05, len(wrong))[:, None] * push
