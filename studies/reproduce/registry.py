@@ -19,6 +19,7 @@ from studies.reproduce import (
     fleet_real,
     flexible,
     friction_robots,
+    geometry,
     halves,
     horizon,
     human_forceplate,
@@ -119,6 +120,11 @@ def studies() -> dict[str, Study]:
             "flexible",
             "Flexible joints of known stiffness, from encoders of motors and links or of motors alone",
             flexible.figures,
+        ),
+        Study(
+            "geometry",
+            "Geometric calibration of robots with known errors, and of real ones from sockets and motion capture",
+            geometry.figures,
         ),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study(

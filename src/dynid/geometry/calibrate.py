@@ -84,7 +84,8 @@ def calibrate_geometry(
     given = (measurements,) if isinstance(measurements, Measurement) else tuple(measurements)
     problem = Problem.of(robot, given, model or GeometryModel(), bodies)
     found = solve(problem, robust=robust)
-    shown = base_geometry(problem, found.x)
+    loaded = problem.loaded(found.x)
+    shown = base_geometry(loaded, found.x)
     return GeometryEstimate(
         robot=robot,
         frames=problem.geometry.frames,
@@ -93,7 +94,7 @@ def calibrate_geometry(
         values=found.x,
         covariance=found.covariance,
         prior_std=found.prior_std,
-        sensors=tuple(_sensors(problem, found)),
+        sensors=tuple(_sensors(problem, loaded, found)),
         rank=shown.count,
         hidden=tuple(shown.unknowns[k].name for k in shown.without_effect),
         heavy_tails=found.heavy,
@@ -104,10 +105,11 @@ def calibrate_geometry(
     )
 
 
-def _sensors(problem: Problem, found: Solution) -> Iterator[Sensor]:
-    nothing = _fitted_sensors(problem, np.zeros(len(found.x)))
+def _sensors(problem: Problem, loaded: Problem, found: Solution) -> Iterator[Sensor]:
+    nominal = problem.rows(_fitted_sensors(problem, np.zeros(len(found.x))))
+    fitted = loaded.rows(found.x)
     for k, m in enumerate(problem.measurements):
-        before, after = (m.distances(r.residual * m.std) for r in (problem.rows(nothing)[k], problem.rows(found.x)[k]))
+        before, after = (m.distances(r.residual * m.std) for r in (nominal[k], fitted[k]))
         noise = found.noise[k]
         yield Sensor(
             name=m.name,
@@ -178,6 +180,7 @@ def _predicted(
             values = {u.name: v for u, v in zip(fitted.unknowns, x, strict=True)}
             known = np.array([u.name in values for u in there.unknowns])
             start[known] = [values[u.name] for u in there.unknowns if u.name in values]
+            there = there.loaded(start)
             at = _fitted_sensors(there, start, known)
             errors.append(m.distances(there.rows(at)[0].residual * m.std))
         yield from ((m.name, int(i), part, float(b), float(a)) for i, b, a in zip(rows, *errors, strict=True))

@@ -148,9 +148,9 @@ class GeometryEstimate(SavedResult):
         covariance : ndarray, shape (N, 6, 6)
             Of the position and of the direction in axes of the base, gauge freedoms included.
         """
-        width = self.joint_count
+        width, x = self.joint_count, self.values[: self.joint_count]
         geometry, q = self.geometry, np.atleast_2d(np.asarray(q, dtype=float))
-        found = geometry.place(geometry.postures(q), self.values[:width], width)[frame or self.frames[0]]
+        found = geometry.place(geometry.postures(q, x), x, width)[frame or self.frames[0]]
         out = np.tile(np.eye(4), (len(q), 1, 1))
         out[:, :3, :3], out[:, :3, 3] = found.rotation, found.origin
         slope = np.concatenate([found.shift, found.turn], axis=1)
@@ -169,9 +169,9 @@ class GeometryEstimate(SavedResult):
         frame : str, optional
             The frame; the first measured one by default.
         """
-        width = self.joint_count
+        width, x = self.joint_count, self.values[: self.joint_count]
         geometry, q = self.geometry, np.atleast_2d(np.asarray(q, dtype=float))
-        found = geometry.place(geometry.postures(q), self.values[:width], width)[frame or self.frames[0]]
+        found = geometry.place(geometry.postures(q, x), x, width)[frame or self.frames[0]]
         return np.sqrt(aligned_variance(found.origin, found.shift, self.covariance[:width, :width]))
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dynid.errors import NotIdentifiable, TooFew
-from dynid.geometry.noise import Noise, distances, renewed, started_noise, whitened
+from dynid.geometry.noise import Noise, distances, misfit, renewed, started_noise, whitened
 from dynid.geometry.problem import Problem, Rows
 from dynid.geometry.unknowns import UnknownKind
 
@@ -114,6 +114,7 @@ def solve(problem: Problem, *, robust: bool = True) -> Solution:
     if not robust:
         return _alternated(problem, state, here, _all)
     tails = replace(_alternated(problem, state, here, _heavy), heavy=True)
+    problem = problem.loaded(tails.x)
     here = _linear(problem, tails.x)
     rare = all((w == 0).mean() <= _RARE for w in _without(here, tails))
     plain = _alternated(problem, replace(tails, heavy=False), here, _without) if rare else tails
@@ -126,7 +127,7 @@ def solve(problem: Problem, *, robust: bool = True) -> Solution:
 
 
 def _alternated(problem: Problem, state: Solution, here: _Linear, weigh: _Weigh) -> Solution:
-    """The minimum with weights, scatter and sizes of errors that agree with it."""
+    """The minimum with weights, scatter and sizes of errors that agree with it, and with loads of this robot."""
     kinds, stated = np.array([u.kind for u in problem.unknowns]), np.array([u.std for u in problem.unknowns])
     for _ in range(_TURNS):
         before = _scales(state)
@@ -134,7 +135,10 @@ def _alternated(problem: Problem, state: Solution, here: _Linear, weigh: _Weigh)
         state = _scaled(here, replace(state, weights=weigh(here, state)))
         if problem.geometry.model.learned:
             state = replace(state, prior_std=_sizes(kinds, stated, state))
-        if np.all(np.abs(_scales(state) - before) <= _SCALE * before):
+        problem, last = problem.loaded(state.x), problem
+        if problem is not last:
+            here = _linear(problem, state.x)
+        elif np.all(np.abs(_scales(state) - before) <= _SCALE * before):
             break
     return _minimised(problem, state, here, _COST)[0]
 
@@ -164,7 +168,7 @@ def _scales(state: Solution) -> Array:
 def _cost(here: _Linear, state: Solution) -> float:
     prior = float((here.x**2 / state.prior_std**2).sum() + here.ties[0] @ here.ties[0])
     parts = zip(here.rows, state.noise, state.weights, strict=True)
-    return prior + sum(float(w @ (whitened(r, noise).residual ** 2).sum(1)) for r, noise, w in parts)
+    return prior + sum(float(w @ misfit(r, noise)) for r, noise, w in parts)
 
 
 def _normal(here: _Linear, state: Solution) -> tuple[Array, Array]:

@@ -29,6 +29,7 @@ __all__ = [
     "perpendiculars",
     "rotation_vector",
     "rotations",
+    "rotations_about",
     "stacked",
     "unit",
 ]
@@ -143,9 +144,8 @@ def stacked(parts: list[Tangent]) -> Tangent:
 
 def across(turns: Array, vector: Array) -> Array:
     """Vector products (..., 3, X) of rotations (..., 3, X) with one vector (..., 3)."""
-    x, y, z = (turns[..., i, :] for i in range(3))
-    a, b, c = (vector[..., i, None] for i in range(3))
-    return np.stack([y * c - z * b, z * a - x * c, x * b - y * a], axis=-2)
+    # As a matrix product: one pass over the columns.
+    return np.asarray(-_skews(vector) @ turns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +206,12 @@ def rotations(vector: ArrayLike) -> Array:
     second = np.where(small, 0.5 - angle**2 / 24, (1 - np.cos(safe)) / safe**2)
     out: Array = np.eye(3) + first * k + second * (k @ k)
     return out
+
+
+def rotations_about(axis: Array, angle: Array) -> Array:
+    """Rotation matrices (N, 3, 3) about one unit vector (3,) by angles (N,)."""
+    k = _skews(axis)
+    return np.asarray(np.eye(3) + np.sin(angle)[:, None, None] * k + (1 - np.cos(angle))[:, None, None] * (k @ k))
 
 
 def left_jacobian(vector: ArrayLike) -> Array:
