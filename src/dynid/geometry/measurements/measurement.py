@@ -124,6 +124,8 @@ class Measurement(ABC):
     about: ClassVar[str] = ""
     # Fields with one entry per posture.
     rows: ClassVar[tuple[str, ...]] = ()
+    # Whether the robot touches something at every posture: its residual is zero but for errors.
+    contact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         q = np.array(self.q, dtype=float)
@@ -155,6 +157,14 @@ class Measurement(ABC):
     def residual(self, space: Space) -> Tangent:
         """Residuals (N, r): predicted less measured, not a number where nothing was measured."""
 
+    def point(self, space: Space) -> Tangent:
+        """The point (N, 3) of the robot that is measured, in its base (m): the origin of the frame."""
+        return space.frames[self.frame].point(np.zeros(3))
+
+    def expected(self, space: Space) -> Self:
+        """The measurement with what would be measured there without any error; the same where only postures are."""
+        return self
+
     def ties(self, space: Space) -> tuple[Tangent, Array] | None:
         """Residuals that belong to no posture, such as a known distance, and their standard deviations."""
         return None
@@ -171,6 +181,10 @@ class Measurement(ABC):
         """The measurement at some of its postures."""
         names = {"q", "place", *self.rows}
         return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name in names})
+
+    def at(self, q: Array, like: NDArray[np.intp]) -> Self:
+        """The measurement at other postures, each with the labels of the posture `like` of this one."""
+        return replace(self.some(like), q=q)
 
 
 def labels(given: ArrayLike, count: int, what: str) -> Labels:
