@@ -33,6 +33,8 @@ Visible = Callable[[Array, Array], NDArray[np.bool_]]
 
 # Random postures of one draw over those wanted, and draws until it is given up.
 _MORE, _DRAWS = 2, 12
+# Draws without any candidate after which there is none.
+_VAIN = 3
 # Steps of the search for a contact, its largest step of a joint (rad or m), and the residual (m) at which it is one.
 _STEPS, _LONGEST, _CLOSE = 60, 0.4, 1e-9
 # Step along the null space over the range of a joint.
@@ -109,7 +111,7 @@ class Candidates:
                 like = tuple(rows[numbers % len(rows)] for rows in self._rows)
                 start = Drawn(q if self.reach is None or self.contact else self._pulled(q, rng), like)
             out = out.and_also(self.possible(start))
-            if len(out.q) >= count:
+            if len(out.q) >= count or (draw + 1 >= _VAIN and not len(out.q)):
                 break
         return out.some(np.arange(min(count, len(out.q))))
 
@@ -189,7 +191,7 @@ class Candidates:
     def _pulled(self, q: Array, rng: np.random.Generator) -> Array:
         """Postures with those outside the box brought to random points of it, where these can be reached."""
         assert self.reach is not None
-        targets = rng.uniform(*self.reach, (len(q), 3))
+        targets = rng.uniform(self.reach[0], self.reach[1], (len(q), 3))
         robot = self.problem.geometry.robot
 
         def away(q: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:

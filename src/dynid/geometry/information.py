@@ -167,7 +167,7 @@ def posture_rows(problem: Problem, drawn: Drawn) -> Array:
         there = expected_at(problem, labels.and_also(drawn.some(np.arange(k, min(k + _CHUNK, len(drawn.q))))))
         slopes = np.concatenate([r.slope[first:] for r in there.rows(np.zeros(len(there.unknowns)))], axis=1)
         if slopes.shape[1] > slopes.shape[2]:
-            slopes = np.linalg.qr(slopes, mode="r")
+            slopes = np.asarray(np.linalg.qr(slopes, mode="r"))
         out.append(slopes)
     return np.concatenate(out)
 

@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.errors import (
     ConflictingArguments,
     DataError,
-    DynidError,
     Infeasible,
     InvalidShape,
     InvalidValue,
@@ -56,9 +55,9 @@ __all__ = ["plan_postures"]
 Array = NDArray[np.float64]
 
 # Postures of the workspace, and draws of random candidates for comparison.
-_WORKSPACE, _RANDOM = 200, 15
+_WORKSPACE, _RANDOM = 200, 9
 # Numbers of postures grow by this factor along the curve, which ends at this multiple of the number that is wanted.
-_FACTOR, _BEYOND = 1.25, 2
+_FACTOR, _BEYOND = 1.3, 2
 # Candidates around each chosen posture, and how far they are over the ranges, in turn.
 _AROUND, _SIZES = 12, (0.1, 0.04, 0.015)
 # Candidates that may stand between two postures of the way.
@@ -82,9 +81,10 @@ def plan_postures(
     candidates: int | ArrayLike = 1000,
     reach: ArrayLike | None = None,
     visible: Visible | Sequence[Visible] = (),
-    clearances: Sequence[Clearance] | None = None,
+    urdf: str | Path | None = None,
     obstacles: Sequence[Obstacle] = (),
     floor: float | None = None,
+    clearances: Sequence[Clearance] = (),
     start: ArrayLike | None = None,
     most: int = 200,
     seed: int = 0,
@@ -124,12 +124,14 @@ def plan_postures(
         Box in the base in which the measured point stays (m).
     visible : callable or sequence of callable
         Which postures (N, n) with placements (N, 4, 4) of the frame can be measured, such as `Sight`.
-    clearances : sequence of clearances, optional
-        What postures and moves keep, as for motions. Default: no collision of the shapes of the robot's URDF file.
+    urdf : str or Path, optional
+        URDF file of the robot, whose collision shapes keep clear of each other, of obstacles and of the floor.
     obstacles : sequence of Obstacle
-        Obstacles of this default.
+        Obstacles for these shapes.
     floor : float, optional
-        Height in the base (m) below which nothing of the robot may be.
+        Height in the base (m) below which no joint and no shape of the robot may be.
+    clearances : sequence of clearances
+        What else postures and moves keep, as for motions.
     start : array, shape (n,), optional
         Posture at which the way begins, zero by default or the nearest one within the ranges.
     most : int
@@ -169,7 +171,7 @@ def plan_postures(
     sensors = (measurements,) if isinstance(measurements, Measurement) else tuple(measurements)
     with one_blas_thread():
         problem = Problem.of(robot, sensors, GeometryModel() if model is None else model, bodies)
-        kept, notes = _kept_clear(robot, sensors[0].frame, clearances, obstacles, floor)
+        kept, notes = _kept_clear(robot, sensors[0].frame, clearances, urdf, obstacles, floor)
         low, high = _ranges(robot)
         begin = _start(start, low, high)
         source = Candidates(
@@ -314,28 +316,27 @@ def _start(given: ArrayLike | None, low: Array, high: Array) -> Array:
 def _kept_clear(
     robot: Robot,
     frame: str,
-    given: Sequence[Clearance] | None,
+    given: Sequence[Clearance],
+    urdf: str | Path | None,
     obstacles: Sequence[Obstacle],
     floor: float | None,
 ) -> tuple[tuple[Clearance, ...], list[str]]:
     """What postures keep, and what is not checked."""
-    kept, notes, around = list(given or ()), list[str](), list(obstacles)
-    if given is not None and obstacles:
-        raise ConflictingArguments("give obstacles to the clearance that has the shapes of the links", "obstacles")
+    kept, around = list(given), list(obstacles)
     if floor is not None:
         ends = dict.fromkeys([*(link.name for link in robot.links[1:]), frame])
         kept += [KeepIn(robot, end, lower=(-np.inf, -np.inf, floor), label="floor") for end in ends]
         edge, depth = _FLOOR
         around.append(Obstacle("floor", "box", (edge, edge, depth), placement(translation=(0, 0, floor - depth / 2))))
-    if given is None:
-        urdf = Path(robot.source) if robot.source.endswith(".urdf") else None
-        try:
-            kept.append(Collision(robot, urdf, obstacles=around))
-        except DynidError as error:
-            if obstacles:
-                raise
-            notes.append(f"self collision is not checked: {error}")
-    return tuple(kept), notes
+    if urdf is None and not obstacles:
+        known = any(isinstance(x, Collision) for x in given)
+        return tuple(kept), [] if known else ["collision is not checked: no file with shapes of the links is given"]
+    try:
+        return (*kept, Collision(robot, urdf, obstacles=around)), []
+    except MissingArgument as error:
+        if obstacles:
+            raise
+        return tuple(kept), [f"collision is not checked: {error}"]
 
 
 # -- candidates ----------------------------------------------------------------------------------------
@@ -484,7 +485,7 @@ def _moved(
 
 def _labels(problem: Problem, drawn: Drawn) -> dict[str, tuple[str, ...]]:
     """Labels of postures that are not the same for all."""
-    out = {}
+    out: dict[str, tuple[str, ...]] = {}
     for m, like in zip(problem.measurements, drawn.like, strict=True):
         out |= {name: tuple(getattr(m, name)[like].tolist()) for name in labels_of(m)[0]}
     return out
