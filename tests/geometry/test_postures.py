@@ -1,4 +1,4 @@
-"""Which postures to measure: criteria, candidates, accuracy, the way, and what is refused."""
+"""Which postures to measure: criteria, candidates, accuracy, the path, and what is refused."""
 
 from __future__ import annotations
 
@@ -231,23 +231,23 @@ def test_a_robot_without_shapes_is_noted_and_kept_above_the_floor(arm: Robot) ->
         assert frame_placement(arm, plan.q, link.name)[:, 2, 3].min() >= 0.05
 
 
-# -- way -----------------------------------------------------------------------------------------------
+# -- path -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_way_is_not_longer_than_the_nearest_neighbor(seed: int) -> None:
     rng = np.random.default_rng(seed)
     q, velocity = rng.uniform(-2, 2, (25, 5)), rng.uniform(0.5, 2, 5)
-    way = route(np.zeros(5), q, velocity, (), np.zeros((1, 5)))
+    path = route(np.zeros(5), q, velocity, (), np.zeros((1, 5)))
     times = travel(np.vstack([np.zeros(5), q]), velocity)
 
     def length(order: list[int]) -> float:
         return float(sum(times[pair] for pair in itertools.pairwise(order)))
 
-    found = [0, *(k + 1 for k in way.order)]
-    assert sorted(way.order) == list(range(25)) and way.unsafe == ()
+    found = [0, *(k + 1 for k in path.order)]
+    assert sorted(path.order) == list(range(25)) and path.unsafe == ()
     assert length(found) < length(nearest_order(times))
-    assert np.array_equal(way.stops, np.vstack([np.zeros(5), q[list(way.order)]]))
+    assert np.array_equal(path.stops, np.vstack([np.zeros(5), q[list(path.order)]]))
 
 
 class Wall:
@@ -264,9 +264,9 @@ class Wall:
 
 def test_a_posture_in_between_leads_around() -> None:
     q, over = np.array([[-1.0, 0.1], [1.0, 0.1], [1.0, -0.1]]), np.array([[0.0, 2.5]])
-    way = route(np.array([-1.0, 0.0]), q, np.ones(2), [Wall()], over)
-    assert way.unsafe == () and way.posture.tolist().count(-1) == 2
-    assert np.array_equal(way.stops[list(way.posture).index(-1, 1)], over[0])
+    path = route(np.array([-1.0, 0.0]), q, np.ones(2), [Wall()], over)
+    assert path.unsafe == () and path.posture.tolist().count(-1) == 2
+    assert np.array_equal(path.stops[list(path.posture).index(-1, 1)], over[0])
     assert route(np.array([-1.0, 0.0]), q, np.ones(2), [Wall()], np.zeros((0, 2))).unsafe != ()
 
 

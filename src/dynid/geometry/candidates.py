@@ -5,7 +5,7 @@ What touches something, such as a ball in its socket, has a residual that is zer
     q <- q - J' (J J' + m)^-1 r(q),    then walks    q <- q + (1 - J'(J J')^-1 J) s
 
 along the null space of J, which is the derivative of the residual in the zeros of the joints, each step corrected by
-the first line. A point that has to be in a box, where random postures hardly are, is drawn into it in the same way.
+the first line. A point that has to be in a box, where random postures hardly are, is drawn into it likewise.
 
 Sources: Nakamura and Hanafusa, Inverse Kinematic Solutions with Singularity Robustness for Robot Manipulator Control
 (1986); Liegeois, Automatic Supervisory Control of the Configuration and Behavior of Multibody Mechanisms (1977).

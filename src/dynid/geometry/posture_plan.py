@@ -1,4 +1,4 @@
-"""The plan of a calibration: the postures to measure, the way through them, and the accuracy that they give."""
+"""The plan of a calibration: the postures to measure, the path through them, and the accuracy that they give."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class PosturePlan(Result):
     )
     std: Array = field(metadata=about("Standard deviations that the postures give.", size=("X",)))
     path: Array = field(
-        metadata=about("Stops of the way: the start, the postures, and what lies in between.", size=("m", "n"))
+        metadata=about("Stops of the path: the start, the postures, and what lies in between.", size=("m", "n"))
     )
     stops: NDArray[np.intp] = field(
         metadata=about("Which posture each stop is; -1 where nothing is measured.", size=("m",))
     )
     unsafe: tuple[tuple[int, int], ...] = field(
-        metadata=about("Moves between postures, by number (-1: the start), that violate a clearance on all ways tried.")
+        metadata=about("Moves between postures, by number (-1: the start), without a path that keeps the clearances.")
     )
     candidates: int = field(metadata=about("Number of candidates from which the postures were chosen."))
     notes: tuple[str, ...] = field(default=(), metadata=about("What was not checked or assumed, in words."))
@@ -112,5 +112,5 @@ class PosturePlan(Result):
             f"95 % of the tool's errors over the workspace are below {1e3 * self.accuracy:.3g} mm, {where}; "
             f"no number of postures leaves less than {1e3 * self.best:.3g} mm"
         ]
-        lines += [f"no free way was found from posture {a + 1} to {b + 1}" for a, b in self.unsafe]
+        lines += [f"no free path was found from posture {a + 1} to {b + 1}" for a, b in self.unsafe]
         return rendered(shown, curve, *lines, *(f"note: {x}" for x in self.notes))

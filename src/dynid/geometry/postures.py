@@ -60,7 +60,7 @@ _WORKSPACE, _RANDOM = 200, 9
 _FACTOR, _BEYOND = 1.3, 2
 # Candidates around each chosen posture, and how far they are over the ranges, in turn.
 _AROUND, _SIZES = 12, (0.1, 0.04, 0.015)
-# Candidates that may stand between two postures of the way.
+# Candidates that may stand between two postures of the path.
 _BETWEEN = 300
 # Range of a sliding joint without stops (m), and edge and thickness of a floor (m).
 _SLIDE, _FLOOR = 1.0, (20.0, 1.0)
@@ -133,7 +133,7 @@ def plan_postures(
     clearances : sequence of clearances
         What else postures and moves keep, as for motions.
     start : array, shape (n,), optional
-        Posture at which the way begins, zero by default or the nearest one within the ranges.
+        Posture at which the path begins, zero by default or the nearest one within the ranges.
     most : int
         Largest number of postures that is tried for `accuracy`.
     seed : int
@@ -190,10 +190,10 @@ def plan_postures(
         random = np.array([_of_random(information, n, rng) for n in curve.counts])
         chosen, last = _moved(source, information, criterion, drawn.some(np.array(curve.chosen)), rng, report)
         report("choice done", 0.9)
-        way = route(begin, chosen.q, _speeds(robot), kept, np.vstack([begin, drawn.q[:_BETWEEN]]))
+        path = route(begin, chosen.q, _velocities(robot), kept, np.vstack([begin, drawn.q[:_BETWEEN]]))
         every = np.arange(len(chosen.q))
         covariance = last.covariance(every)
-        order, number = list(way.order), np.argsort(way.order)
+        order, number = list(path.order), np.argsort(path.order)
         plan = PosturePlan(
             robot=robot.name,
             joints=robot.coordinates,
@@ -213,9 +213,9 @@ def plan_postures(
             unknowns=tuple(u.name for u in problem.unknowns),
             prior_std=np.array([u.std for u in problem.unknowns]),
             std=np.sqrt(np.diag(covariance)) * last.scale,
-            path=way.stops,
-            stops=np.where(way.posture >= 0, number[way.posture], -1),
-            unsafe=tuple((int(number[a]) if a >= 0 else -1, int(number[b])) for a, b in way.unsafe),
+            path=path.stops,
+            stops=np.where(path.posture >= 0, number[path.posture], -1),
+            unsafe=tuple((int(number[a]) if a >= 0 else -1, int(number[b])) for a, b in path.unsafe),
             candidates=len(drawn.q),
             notes=tuple(notes),
         )
@@ -298,10 +298,10 @@ def _ranges(robot: Robot) -> tuple[Array, Array]:
     )
 
 
-def _speeds(robot: Robot) -> Array:
+def _velocities(robot: Robot) -> Array:
     """Velocities of the joints, 1 where none is stated."""
-    speeds = np.array([robot.limits[name].velocity for name in robot.coordinates])
-    return np.where(np.isfinite(speeds) & (speeds > 0), speeds, 1.0)
+    velocities = np.array([robot.limits[name].velocity for name in robot.coordinates])
+    return np.where(np.isfinite(velocities) & (velocities > 0), velocities, 1.0)
 
 
 def _start(given: ArrayLike | None, low: Array, high: Array) -> Array:

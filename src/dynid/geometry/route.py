@@ -130,8 +130,8 @@ def _between(
     stops, posture, unsafe = [nodes[0]], [-1], list[tuple[int, int]]()
     for a, b in pairwise(order):
         if free is not None and not free(nodes[a], nodes[b]):
-            way = [(np.abs(others - nodes[k]) / velocity).max(1) for k in (a, b)]
-            tried = np.argsort(way[0] + way[1], kind="stable")[:_BETWEEN]
+            apart = [(np.abs(others - nodes[k]) / velocity).max(1) for k in (a, b)]
+            tried = np.argsort(apart[0] + apart[1], kind="stable")[:_BETWEEN]
             over = next((others[k] for k in tried if free(nodes[a], others[k]) and free(others[k], nodes[b])), None)
             if over is None:
                 unsafe.append((a - 1, b - 1))

@@ -41,7 +41,7 @@ class Sight:
     normal : array, shape (3,), optional
         Direction of the measured frame that has to face the camera: the normal of a board, the front of a marker.
     facing : float
-        Largest angle between this normal and the way to the camera (rad).
+        Largest angle between this normal and the direction to the camera (rad).
 
     Examples
     --------

@@ -90,12 +90,14 @@ class Points(Measurement):
         return Tangent(np.concatenate([s.value for s in seen], axis=1), np.concatenate([s.slope for s in seen], axis=1))
 
     def point(self, space: Space) -> Tangent:
+        """The middle (N, 3) of the markers in the base of the robot (m)."""
         middle = space.values(self.markers[0])
         for name in self.markers[1:]:
             middle = middle + space.values(name)
         return space.frames[self.frame].point(middle * (1 / len(self.markers)))
 
     def expected(self, space: Space) -> Self:
+        """The measurement with markers seen where they are predicted."""
         seen = replace(self, points=np.zeros_like(self.points)).residual(space).value
         return replace(self, points=seen.reshape(self.points.shape))
 

@@ -94,6 +94,7 @@ class Sockets(Measurement):
         return ball - sockets[np.searchsorted(names, self.socket)]
 
     def point(self, space: Space) -> Tangent:
+        """The centre (N, 3) of the ball in the base of the robot (m)."""
         return space.frames[self.frame].point(space.values("ball"))
 
     def ties(self, space: Space) -> tuple[Tangent, Array] | None:
