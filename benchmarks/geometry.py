@@ -41,7 +41,9 @@ def candidates_of_an_arm(count: int) -> Drawn:
 def choice_of_an_arm(criterion: str, count: int, model: GeometryModel) -> Choice:
     """A marker on a TX40 seen by a tracker that stands anywhere."""
     robot = dynid.load_robot("tx40")
-    marker = Points(np.zeros((1, 6)), "link6", points=np.zeros((1, 3)), known=[[0.03, 0, 0.1]], base=np.eye(4))
+    marker = Points(
+        np.zeros((1, 6)), "link6", points=np.zeros((1, 3)), known=np.array([[0.03, 0, 0.1]]), base=np.eye(4)
+    )
     drawn = candidates_of_an_arm(count)
     return inform(Problem.of(robot, [marker], model), drawn, drawn.q[:200], None).choice(criterion)
 

@@ -77,7 +77,7 @@ def _one(where: str, seed: int, candidates: int, repeats: int) -> dict[str, Any]
     robot = random_arm(seed, RANGES[where])
     frame, rng = robot.links[-1].name, np.random.default_rng(1000 + seed)
     marker = Points(
-        np.zeros((1, robot.n)), frame, points=np.zeros((1, 3)), known=[_MARKER], base=np.eye(4), noise=_NOISE
+        np.zeros((1, robot.n)), frame, points=np.zeros((1, 3)), known=np.array([_MARKER]), base=np.eye(4), noise=_NOISE
     )
     low, high = np.array([(x.lower, x.upper) for x in robot.limits.values()]).T
     pool, workspace = rng.uniform(low, high, (candidates, robot.n)), rng.uniform(low, high, (100, robot.n))
@@ -104,7 +104,7 @@ def _calibrated(robot: Robot, frame: str, q: Array, workspace: Array, truth: Arr
     """Errors (W,) of the marker over the workspace after a calibration with these postures (m)."""
     model = GeometryModel()
     problem = Problem.of(
-        robot, [Points(q, frame, points=np.zeros((len(q), 3)), known=[_MARKER], base=np.eye(4))], model
+        robot, [Points(q, frame, points=np.zeros((len(q), 3)), known=np.array([_MARKER]), base=np.eye(4))], model
     )
     x = truth * [u.std for u in problem.geometry.unknowns]
     base = placement(nearest_rotation(rng.normal(size=(3, 3))), rng.uniform(-2, 2, 3))

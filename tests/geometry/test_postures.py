@@ -6,7 +6,7 @@ import csv
 import itertools
 from pathlib import Path
 
-import coal
+import coal  # type: ignore[import-untyped]
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -214,7 +214,7 @@ def test_nothing_collides_at_the_postures_nor_on_the_way(boxes: Path) -> None:
     assert names == ["base", "one", "two", "three", "four"]
     random = np.random.default_rng(0).uniform(-2.6, 2.6, (100, 4))
     assert sum(distance(q) < 0.02 for q in random) > 15
-    sensor = Points(np.zeros((1, 4)), "four", points=np.zeros((1, 3)), known=[[0, 0, 0.4]], base=np.eye(4))
+    sensor = Points(np.zeros((1, 4)), "four", points=np.zeros((1, 3)), known=np.array([[0, 0, 0.4]]), base=np.eye(4))
     plan = plan_postures(robot, sensor, 10, candidates=60, urdf=boxes, obstacles=[post])
     assert min(map(distance, plan.q)) > 0.02 - 1e-6
     unsafe = {(a, b) for a, b in plan.unsafe}
