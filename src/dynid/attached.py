@@ -29,6 +29,7 @@ ATTACHED: dict[str, dict[str, str]] = {
     },
     "flexible.estimate:FlexibleEstimate": {"validate": "flexible.validation:validate_flexible"},
     "actuators.estimate:ActuatorEstimate": {"write_toml": "actuators.toml_file:write_toml"},
+    "geometry.estimate:GeometryEstimate": {"summary": "geometry.summary:estimate_text"},
     "simulation.simulation:Simulation": {"plot": "simulation.drawing:draw_simulation"},
     "assessment.finding:Finding": {"plot": "assessment.drawing:draw_finding"},
     "assessment.model.horizon:SimulationError": {"plot": "assessment.drawing:draw_simulation_error"},

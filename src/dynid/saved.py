@@ -58,6 +58,7 @@ KINDS = {
     for kind in (
         Kind("estimate", "estimate", "Estimate.load", "validate"),
         Kind("actuators", "estimate of actuators", "actuators.load_actuators"),
+        Kind("geometry", "geometric calibration", "geometry.GeometryEstimate.load", "geometry check"),
         Kind("flexible", "estimate of flexible joints", "flexible.load_flexible"),
         Kind("friction", "friction selection", "friction.FrictionSelection.load", "friction"),
         Kind("payload", "payload", "calibration.Payload.load"),

@@ -76,9 +76,7 @@ def _one(where: str, seed: int, candidates: int, repeats: int) -> dict[str, Any]
     """Errors (m) that are predicted and simulated for designed postures and for twice as many random ones."""
     robot = random_arm(seed, RANGES[where])
     frame, rng = robot.links[-1].name, np.random.default_rng(1000 + seed)
-    marker = Points(
-        np.zeros((1, robot.n)), frame, points=np.zeros((1, 3)), known=np.array([_MARKER]), base=np.eye(4), noise=_NOISE
-    )
+    marker = _expected(frame, np.zeros((1, robot.n)))
     low, high = np.array([(x.lower, x.upper) for x in robot.limits.values()]).T
     pool, workspace = rng.uniform(low, high, (candidates, robot.n)), rng.uniform(low, high, (100, robot.n))
     plan = plan_postures(robot, marker, COUNT, candidates=pool, workspace=workspace, seed=seed)
@@ -102,16 +100,14 @@ def _one(where: str, seed: int, candidates: int, repeats: int) -> dict[str, Any]
 
 def _calibrated(robot: Robot, frame: str, q: Array, workspace: Array, truth: Array, rng: np.random.Generator) -> Array:
     """Errors (W,) of the marker over the workspace after a calibration with these postures (m)."""
-    model = GeometryModel()
-    problem = Problem.of(
-        robot, [Points(q, frame, points=np.zeros((len(q), 3)), known=np.array([_MARKER]), base=np.eye(4))], model
-    )
+    model = GeometryModel(learned=False)
+    problem = Problem.of(robot, [_expected(frame, q)], model)
     x = truth * [u.std for u in problem.geometry.unknowns]
     base = placement(nearest_rotation(rng.normal(size=(3, 3))), rng.uniform(-2, 2, 3))
     seen = _marker(problem, q, x) @ base[:3, :3].T + base[:3, 3] + _NOISE * rng.normal(size=(len(q), 3))
     measured = Points(q, frame, points=seen, known=np.array([_MARKER]), noise=_NOISE)
     found = Problem.of(robot, [measured], model)
-    solution = solve(found, robust=False, learned=False)
+    solution = solve(found, robust=False)
     moved = np.array(_MARKER) + solution.x[found.places[0]["marker 1"][1]]
     at, true = _marker(found, workspace, solution.x[: len(x)], moved), _marker(problem, workspace, x)
     turn = nearest_rotation((true - true.mean(0)).T @ (at - at.mean(0)))

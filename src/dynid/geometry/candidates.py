@@ -176,7 +176,7 @@ class Candidates:
         measured = tuple(m.at(q, x) for m, x in touching)
         frames = tuple(dict.fromkeys(f for m in measured for f in m.frames))
         moved = GeometryModel(0, 0, 1, 1, 0, 0, 0, 0, learned=False)
-        problem = Problem(Geometry(robot, frames, moved), measured, self.problem.bodies)
+        problem = Problem(Geometry(robot, frames, moved, self.problem.geometry.bodies), measured)
         x = np.zeros(len(problem.unknowns))
         found = [m.residual(problem.space(k, x)) for k, m in enumerate(measured)]
         value = np.concatenate([t.value for t in found], axis=1)

@@ -180,7 +180,8 @@ def tool_positions(problem: Problem, q: Array, tool: Array | None) -> Tangent:
     there = expected_at(problem, labels.and_also(Drawn(q, like)))
     space, measured = there.space(0, np.zeros(len(there.unknowns))), there.measurements[0]
     at = measured.point(space) if tool is None else space.frames[measured.frame].point(tool)
-    return at[first:]
+    # The columns behind those of the unknowns move the measured frame.
+    return Tangent(at.value[first:], at.slope[first:, :, : len(there.unknowns)])
 
 
 def error_below(covariances: Array, share: float = _SHARE) -> float:

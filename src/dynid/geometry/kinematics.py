@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.frames import frame_on_link
 from dynid.errors import NotApplicable
-from dynid.geometry.tangents import Placed, left_jacobian, rotations
+from dynid.geometry.tangents import Placed, across, left_jacobian, rotations
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind, axis_letters, joint_axes, joint_unknowns
 from dynid.robot.model import Robot
 
@@ -54,6 +54,9 @@ class Geometry:
         Links or frames that are measured; joints that move none of them have no unknowns.
     model : GeometryModel
         What may differ.
+    bodies : Robot, optional
+        Robot whose bodies load the joints, with joints of the same names; the same by default. Joints have compliances
+        only where it has masses.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class Geometry:
     robot: Robot
     frames: tuple[str, ...]
     model: GeometryModel
+    bodies: Robot | None = None
 
     def __post_init__(self) -> None:
         if self.robot.loops:
@@ -87,13 +91,19 @@ class Geometry:
     @cached_property
     def unknowns(self) -> tuple[Unknown, ...]:
         """The unknowns of the joints that carry a measured frame."""
-        return tuple(joint_unknowns(self.robot, self.chain, self.model))
+        bodies = self.robot if self.bodies is None else self.bodies
+        loaded = any(x.inertia[0] > 0 for x in bodies.links) and bool(np.any(bodies.gravity))
+        return tuple(joint_unknowns(self.robot, self.chain, self.model, loaded))
 
     @cached_property
     def columns(self) -> tuple[_Column, ...]:
         """What each unknown does."""
         number = {j.name: i for i, j in enumerate(self.robot.joints)}
         return tuple(_column(self.robot, number[u.owner], u) for u in self.unknowns)
+
+    def postures(self, q: Array) -> Postures:
+        """Postures (N, n) of the robot, loaded by its bodies."""
+        return Postures(self.robot, q, self.bodies)
 
     def place(self, postures: Postures, x: Array, width: int) -> dict[str, Placed]:
         """Placements of the frames in the base, with derivatives in the first unknowns of `width`.
@@ -107,49 +117,61 @@ class Geometry:
         width : int
             Number of all unknowns of the calibration, those of sensors included.
         """
-        n, robot = len(postures.q), self.robot
-        where = {0: Placed(np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3)), *np.zeros((2, n, 3, width)))}
+        robot, n = self.robot, len(postures.q)
+        rotation, origin = {0: np.tile(np.eye(3), (n, 1, 1))}, {0: np.zeros((n, 3))}
+        # Twist of each unknown about the origin of the base: rotation and velocity.
+        turn, move = np.zeros((2, n, 3, width))
         for i in self.chain:
             joint = robot.joints[i]
-            at = where[joint.parent].carrying(joint.placement)
-            where[i + 1] = self._moved(i, at, postures, x).carrying(joint.mount)
-        found = {name: frame_on_link(robot, name) for name in self.frames}
-        return {name: where[link].carrying(on_link) for name, (link, on_link) in found.items()}
+            at = origin[joint.parent] + rotation[joint.parent] @ joint.placement[:3, 3]
+            frame = rotation[joint.parent] @ joint.placement[:3, :3]
+            moved, at = self._moved(i, frame, at, postures, x, turn, move)
+            rotation[i + 1] = moved @ joint.mount[:3, :3]
+            origin[i + 1] = at + moved @ joint.mount[:3, 3]
+        out = {}
+        for name in self.frames:
+            link, on_link = frame_on_link(robot, name)
+            mine = self._carried(link, width)
+            p = origin[link] + rotation[link] @ on_link[:3, 3]
+            w = turn * mine
+            out[name] = Placed(rotation[link] @ on_link[:3, :3], p, w, move * mine + across(w, p))
+        return out
 
-    def _moved(self, i: int, at: Placed, postures: Postures, x: Array) -> Placed:
-        """The frame behind a joint, before its mount."""
+    def _carried(self, link: int, width: int) -> Array:
+        """One for the unknowns (width,) that move a link, zero for the others."""
+        joints = set()
+        while link > 0:
+            joints.add(link - 1)
+            link = self.robot.joints[link - 1].parent
+        out = np.zeros(width)
+        out[: len(self.columns)] = [c.joint in joints for c in self.columns]
+        return out
+
+    def _moved(
+        self, i: int, frame: Array, at: Array, postures: Postures, x: Array, turn: Array, move: Array
+    ) -> tuple[Array, Array]:
+        """Axes and origin behind a joint, before its mount; writes the twists of its unknowns."""
         joint = self.robot.joints[i]
-        mine = [(k, c) for k, c in enumerate(self.columns) if c.joint == i]
-        reading = postures.reading(i)
-        # Errors of this joint: translation, rotation (per posture where it bends), position.
-        shift = sum((x[k] * c.direction for k, c in mine if c.form == _TRANSLATION), np.zeros(3))
-        slopes = {k: postures.slope(i, c.symbol) for k, c in mine if c.form != _TRANSLATION}
-        bend = sum((np.outer(x[k] * slopes[k], c.direction) for k, c in mine if c.form == _TURN), np.zeros((1, 3)))
-        position = reading + sum((x[k] * slopes[k] for k, c in mine if c.form == _ALONG), np.zeros(len(reading)))
-
-        origin = at.origin + at.rotation @ shift
-        jacobian = at.rotation @ left_jacobian(bend)
-        rotation = at.rotation @ rotations(bend)
+        mine = [(k, c, postures.slope(i, c.symbol)) for k, c in enumerate(self.columns) if c.joint == i]
+        at = at + frame @ sum((x[k] * c.direction for k, c, _ in mine if c.form == _TRANSLATION), np.zeros(3))
+        bend = sum((np.outer(x[k] * s, c.direction) for k, c, s in mine if c.form == _TURN), np.zeros((1, 3)))
+        position = postures.reading(i) + sum((x[k] * s for k, c, s in mine if c.form == _ALONG), 0.0)
+        jacobian = frame @ left_jacobian(bend)
+        rotation = frame @ rotations(bend)
         axis = rotation @ joint.axis
-        turn, move = at.turn.copy(), at.shift.copy()
-        # What the errors before this joint do to its origin.
-        move += np.cross(at.turn, (origin - at.origin)[..., None], axis=-2)
-        for k, c in mine:
+        turned = []
+        for k, c, slope in mine:
             if c.form == _TRANSLATION:
-                move[..., k] += at.rotation @ c.direction
-            elif c.form == _TURN:
-                turn[..., k] += slopes[k][:, None] * (jacobian @ c.direction)
+                move[..., k] = frame @ c.direction
+            elif c.form == _ALONG and joint.kind == "prismatic":
+                move[..., k] = axis * slope[:, None]
+            else:
+                turn[..., k] = slope[:, None] * (axis if c.form == _ALONG else jacobian @ c.direction)
+                turned.append(k)
+        move[..., turned] = across(turn[..., turned], -at)
         if joint.kind == "prismatic":
-            travel = axis * position[:, None]
-            move += np.cross(turn, travel[..., None], axis=-2)
-            for k, c in mine:
-                if c.form == _ALONG:
-                    move[..., k] += axis * slopes[k][:, None]
-            return Placed(rotation, origin + travel, turn, move)
-        for k, c in mine:
-            if c.form == _ALONG:
-                turn[..., k] += axis * slopes[k][:, None]
-        return Placed(rotation @ rotations(position[:, None] * joint.axis), origin, turn, move)
+            return rotation, at + axis * position[:, None]
+        return rotation @ rotations(position[:, None] * joint.axis), at
 
 
 class Postures:
@@ -162,11 +184,12 @@ class Postures:
     q : ndarray, shape (N, n)
         Positions of its independent joints (rad or m).
     bodies : Robot, optional
-        Robot whose bodies load the joints, the same by default.
+        Robot whose bodies load the joints, with joints of the same names; the same by default.
     """
 
     def __init__(self, robot: Robot, q: Array, bodies: Robot | None = None) -> None:
         self.robot, self.q, self.bodies = robot, q, robot if bodies is None else bodies
+        self._slopes: dict[tuple[int, str], Array] = {}
 
     def reading(self, joint: int) -> Array:
         """Position (N,) of a joint as its encoder, or that of the joint it follows, reads."""
@@ -174,6 +197,11 @@ class Postures:
 
     def slope(self, joint: int, symbol: str) -> Array:
         """How much (N,) a joint moves per unit of an unknown."""
+        if (joint, symbol) not in self._slopes:
+            self._slopes[joint, symbol] = self._slope(joint, symbol)
+        return self._slopes[joint, symbol]
+
+    def _slope(self, joint: int, symbol: str) -> Array:
         reading = self.reading(joint)
         waves = {"cos1": np.cos, "sin1": np.sin}
         if symbol == "gear":
@@ -191,11 +219,9 @@ class Postures:
 
         Of the robot in its file: errors of the geometry change them by a share that is small beside one.
         """
-        return dict(_gravity_loads(self.bodies, self.q))
-
-    def some(self, rows: Array) -> Postures:
-        """Postures of some rows."""
-        return Postures(self.robot, self.q[rows], self.bodies)
+        number = {j.name: i for i, j in enumerate(self.robot.joints)}
+        carried = _gravity_loads(self.bodies, _of_joints(self.robot, self.q, self.bodies))
+        return {number[name]: load for name, load in carried if name in number}
 
 
 def _column(robot: Robot, joint: int, unknown: Unknown) -> _Column:
@@ -220,8 +246,14 @@ def _reading(robot: Robot, joint: int, q: Array) -> Array:
     return np.asarray(mimic.ratio * q[:, robot.coordinates.index(mimic.leader)] + mimic.offset)
 
 
-def _gravity_loads(robot: Robot, q: Array) -> Iterator[tuple[int, Array]]:
-    """Moments of gravity on what each joint carries, in its axes, by one pass to the tips and one back."""
+def _of_joints(robot: Robot, q: Array, other: Robot) -> Array:
+    """Joint positions of another robot, zero for joints that this one lacks."""
+    known = {name: q[:, k] for k, name in enumerate(robot.coordinates)}
+    return np.column_stack([known.get(name, np.zeros(len(q))) for name in other.coordinates])
+
+
+def _gravity_loads(robot: Robot, q: Array) -> Iterator[tuple[str, Array]]:
+    """Joints, and the moments of gravity on what each carries, in its axes; one pass to the tips and one back."""
     n, count = len(q), len(robot.joints)
     rotation, origin = np.zeros((count + 1, n, 3, 3)), np.zeros((count + 1, n, 3))
     rotation[0] = np.eye(3)
@@ -250,4 +282,4 @@ def _gravity_loads(robot: Robot, q: Array) -> Iterator[tuple[int, Array]]:
             load[:, 2] = mass[i + 1] * (frame[i] @ robot.joints[i].axis) @ robot.gravity
         else:
             load[:, 2] = (frame[i] @ robot.joints[i].axis * moment).sum(-1)
-        yield i, load
+        yield robot.joints[i].name, load

@@ -59,7 +59,7 @@ _WORKSPACE, _RANDOM = 200, 9
 # Numbers of postures grow by this factor along the curve, which ends at this multiple of the number that is wanted.
 _FACTOR, _BEYOND = 1.3, 2
 # Candidates around each chosen posture, and how far they are over the ranges, in turn.
-_AROUND, _SIZES = 12, (0.1, 0.04, 0.015)
+_AROUND, _SIZES = 15, (0.3, 0.1, 0.03)
 # Candidates that may stand between two postures of the path.
 _BETWEEN = 300
 # Range of a sliding joint without stops (m), and edge and thickness of a floor (m).

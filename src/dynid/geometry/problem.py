@@ -32,11 +32,14 @@ class Rows:
         Its derivative.
     seen : ndarray of bool, shape (N, r)
         What was measured.
+    pose : ndarray, shape (N, r, 6)
+        Derivative in a motion of the measured frame: translation and rotation about its origin, in axes of the base.
     """
 
     residual: Array
     slope: Array
     seen: NDArray[np.bool_]
+    pose: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +52,10 @@ class Problem:
         The robot with its errors.
     measurements : tuple of Measurement
         What was measured, with starts of their parts.
-    bodies : Robot
-        Robot whose bodies load the joints.
     """
 
     geometry: Geometry
     measurements: tuple[Measurement, ...]
-    bodies: Robot
 
     @classmethod
     def of(
@@ -85,11 +85,11 @@ class Problem:
                     "q",
                 )
         frames = tuple(dict.fromkeys(f for m in measurements for f in m.frames))
-        geometry, bodies = Geometry(robot, frames, model), robot if bodies is None else bodies
+        geometry = Geometry(robot, frames, model, bodies)
         nothing = np.zeros(len(geometry.unknowns))
-        placed = (geometry.place(Postures(robot, m.q, bodies), nothing, len(nothing)) for m in measurements)
+        placed = (geometry.place(geometry.postures(m.q), nothing, len(nothing)) for m in measurements)
         started = tuple(m.started(frames) for m, frames in zip(measurements, placed, strict=True))
-        return cls(geometry, started, bodies)
+        return cls(geometry, started)
 
     @cached_property
     def parts(self) -> tuple[tuple[Part, ...], ...]:
@@ -122,29 +122,33 @@ class Problem:
     @cached_property
     def postures(self) -> tuple[Postures, ...]:
         """Postures of each measurement."""
-        return tuple(Postures(self.geometry.robot, m.q, self.bodies) for m in self.measurements)
+        return tuple(self.geometry.postures(m.q) for m in self.measurements)
 
     def space(self, k: int, x: Array) -> Space:
-        """Where everything of measurement `k` is."""
-        frames = self.geometry.place(self.postures[k], x, len(self.unknowns))
-        return Space(frames, self.places[k], x)
+        """Where everything of measurement `k` is; six columns behind the unknowns move its frame."""
+        width, m = len(self.unknowns), self.measurements[k]
+        frames = self.geometry.place(self.postures[k], x, width + 6)
+        frames[m.frame].shift[..., width : width + 3] += np.eye(3)
+        frames[m.frame].turn[..., width + 3 :] += np.eye(3)
+        return Space(frames, self.places[k], x, width + 6)
 
-    def rows(self, x: Array) -> list[Rows]:
-        """Residuals of every measurement; their ties follow in `ties`."""
-        out = []
-        for k, m in enumerate(self.measurements):
-            found = m.residual(self.space(k, x))
-            seen = np.isfinite(found.value)
-            residual = np.where(seen, found.value, 0.0) / m.std
-            slope = np.where(seen[..., None], found.slope, 0.0) / m.std[:, None]
-            out.append(Rows(residual, slope, seen))
-        return out
+    def rows(self, x: Array) -> tuple[Rows, ...]:
+        """Residuals of every measurement; what is known about sensors follows in `ties`."""
+        return tuple(self._rows(k, m, x) for k, m in enumerate(self.measurements))
+
+    def _rows(self, k: int, m: Measurement, x: Array) -> Rows:
+        found = m.residual(self.space(k, x))
+        seen = np.isfinite(found.value)
+        whole = bool(seen.all())
+        residual = (found.value if whole else np.where(seen, found.value, 0.0)) / m.std
+        slope = (found.slope if whole else np.where(seen[..., None], found.slope, 0.0)) / m.std[:, None]
+        return Rows(residual, slope[..., :-6], seen, slope[..., -6:])
 
     def ties(self, x: Array) -> tuple[Array, Array]:
         """Residuals (m,) of what is known about sensors, over their standard deviations, and derivatives (m, X)."""
         values, slopes = [np.zeros(0)], [np.zeros((0, len(self.unknowns)))]
         for k, m in enumerate(self.measurements):
-            found = m.ties(Space({}, self.places[k], x))
+            found = m.ties(Space({}, self.places[k], x, len(self.unknowns)))
             if found is not None:
                 values.append(found[0].value / found[1])
                 slopes.append(found[0].slope / found[1][:, None])

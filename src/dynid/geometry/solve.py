@@ -1,10 +1,10 @@
 """The most probable geometry, with outliers set aside, and with the noise and the sizes of errors learned.
 
-    minimise  sum over sensors s of  1/sigma_s^2 sum over postures of |r|^2  +  sum over unknowns of  x^2/tau_k^2
+    minimise  sum over sensors and postures of  r' S^-1 r  +  sum over unknowns of  x^2/tau_k^2
 
 Levenberg and Marquardt's method with exact derivatives. Around it, in turn: postures whose residual chance does not
-explain are set aside; sigma_s follows from the residuals and the degrees of freedom they keep; tau_k of every kind that
-joints share follows from its unknowns,
+explain are set aside; the scatter S follows from the residuals (see `noise`); tau_k of every kind that joints share
+follows from its unknowns,
 
     tau_k^2 = (4 tau_0^2 + sum x^2) / (4 + sum over k of (1 - C_ii/tau_k^2))
 
@@ -14,6 +14,7 @@ Interpolation (1992); Lange, Little and Taylor, Robust Statistical Modeling Usin
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dynid.errors import NotIdentifiable, TooFew
-from dynid.geometry.problem import Problem
+from dynid.geometry.noise import Noise, distances, renewed, started_noise, whitened
+from dynid.geometry.problem import Problem, Rows
 from dynid.geometry.unknowns import UnknownKind
 
 __all__ = ["Solution", "solve"]
@@ -29,12 +31,16 @@ __all__ = ["Solution", "solve"]
 Array = NDArray[np.float64]
 
 # Relative change of the cost, and of standard deviations, at which iterations end.
-_COST, _SCALE = 1e-10, 1e-3
+_COST, _ROUGH, _SCALE = 1e-10, 1e-4, 1e-3
 _STEPS, _TURNS = 60, 40
 # Degrees of freedom of the t distribution that finds outliers, and the chance with which any good posture is one.
 _HEAVY, _CHANCE = 4.0, 0.01
+# Share of postures that may be outliers; more are the noise.
+_RARE = 0.1
 # Joints that the stated standard deviation of a kind counts as.
 _STATED = 4.0
+# Damping at which no step lowers the cost any more.
+_STUCK = 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,26 +55,29 @@ class Solution:
         Their covariance, infinite prior standard deviations included.
     prior_std : ndarray, shape (X,)
         Standard deviations that were expected, after learning.
-    noise : ndarray, shape (S,)
-        Standard deviation of the residuals of each sensor over the expected one.
+    noise : tuple of Noise
+        Scatter of each sensor, and of the robot as it sees it.
     weights : tuple of ndarray
         One per posture of each sensor, zero for outliers.
     iterations : int
         Steps of the solver.
     converged : bool
         Whether the last search of the solver ended at a minimum.
+    heavy : bool
+        Whether residuals have the heavy tails of a t distribution, and no posture is set aside.
     """
 
     x: Array
     covariance: Array
     prior_std: Array
-    noise: Array
+    noise: tuple[Noise, ...]
     weights: tuple[Array, ...]
     iterations: int
     converged: bool
+    heavy: bool = False
 
 
-def solve(problem: Problem, *, robust: bool = True, learned: bool | None = None) -> Solution:
+def solve(problem: Problem, *, robust: bool = True) -> Solution:
     """Solve a calibration.
 
     Parameters
@@ -77,8 +86,6 @@ def solve(problem: Problem, *, robust: bool = True, learned: bool | None = None)
         The measurements.
     robust : bool
         Set postures aside whose residual chance does not explain.
-    learned : bool, optional
-        Learn standard deviations of kinds; as the model says by default.
 
     Raises
     ------
@@ -87,76 +94,117 @@ def solve(problem: Problem, *, robust: bool = True, learned: bool | None = None)
     NotIdentifiable
         If the solver finds no finite residuals.
     """
-    unknowns = problem.unknowns
-    kinds = np.array([u.kind for u in unknowns])
-    stated = np.array([u.std for u in unknowns])
-    learned = problem.geometry.model.learned if learned is None else learned
+    stated = np.array([u.std for u in problem.unknowns])
+    here = _linear(problem, np.zeros(len(stated)))
     state = Solution(
-        np.zeros(len(unknowns)),
-        np.zeros((len(unknowns),) * 2),
+        here.x,
+        np.zeros((len(stated),) * 2),
         stated,
-        np.ones(len(problem.measurements)),
+        tuple(started_noise(rows) for rows in here.rows),
         tuple(np.ones(len(m.q)) for m in problem.measurements),
         0,
         False,
     )
     free = int(np.isinf(stated).sum())
-    seen = sum(int(r.seen.sum()) for r in problem.rows(state.x)) + len(problem.ties(state.x)[0])
+    seen = sum(int(r.seen.sum()) for r in here.rows) + len(here.ties[0])
     if seen <= free:
         raise TooFew(f"{seen} measured values cannot show {free} unknowns of the sensors alone: measure more postures")
-    # With heavy tails first, so that outliers neither decide the noise nor the errors; then without them.
-    for weigh in (_heavy, _without) if robust else (_all,):
-        for _ in range(_TURNS):
-            before = np.concatenate([state.noise, state.prior_std[np.isfinite(stated)]])
-            state = _minimised(problem, state)
-            state = replace(state, weights=weigh(problem, state))
-            state = _scaled(problem, state)
-            if learned:
-                state = replace(state, prior_std=_sizes(kinds, stated, state))
-            after = np.concatenate([state.noise, state.prior_std[np.isfinite(stated)]])
-            if np.all(np.abs(after - before) <= _SCALE * before):
-                break
-    return state
+    # With heavy tails first, so that outliers neither decide the noise nor the errors; then without them, unless they
+    # are so many that heavy tails describe the measurements better.
+    if not robust:
+        return _alternated(problem, state, here, _all)
+    tails = replace(_alternated(problem, state, here, _heavy), heavy=True)
+    here = _linear(problem, tails.x)
+    rare = all((w == 0).mean() <= _RARE for w in _without(here, tails))
+    plain = _alternated(problem, replace(tails, heavy=False), here, _without) if rare else tails
+    if any((w == 0).mean() > _RARE for w in plain.weights):
+        plain = tails
+    if not plain.heavy:
+        return plain
+    count = float(np.mean([r.seen.sum(1).mean() for r in here.rows]))
+    return replace(plain, covariance=plain.covariance * (_HEAVY + count + 2) / (_HEAVY + count))
 
 
-def _system(problem: Problem, state: Solution, x: Array) -> tuple[float, Array, Array]:
-    """Cost, and normal equations with their right-hand side."""
-    value, slope = problem.ties(x)
-    cost, A, b = float(value @ value), slope.T @ slope, slope.T @ value
-    for rows, noise, w in zip(problem.rows(x), state.noise, state.weights, strict=True):
-        root = np.sqrt(w)[:, None] / noise
-        r = (rows.residual * root).ravel()
-        J = (rows.slope * root[..., None]).reshape(len(r), -1)
-        cost, A, b = cost + float(r @ r), A + J.T @ J, b + J.T @ r
+def _alternated(problem: Problem, state: Solution, here: _Linear, weigh: _Weigh) -> Solution:
+    """The minimum with weights, scatter and sizes of errors that agree with it."""
+    kinds, stated = np.array([u.kind for u in problem.unknowns]), np.array([u.std for u in problem.unknowns])
+    for _ in range(_TURNS):
+        before = _scales(state)
+        state, here = _minimised(problem, state, here, _ROUGH)
+        state = _scaled(here, replace(state, weights=weigh(here, state)))
+        if problem.geometry.model.learned:
+            state = replace(state, prior_std=_sizes(kinds, stated, state))
+        if np.all(np.abs(_scales(state) - before) <= _SCALE * before):
+            break
+    return _minimised(problem, state, here, _COST)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """Residuals and derivatives at one point."""
+
+    x: Array
+    rows: tuple[Rows, ...]
+    ties: tuple[Array, Array]
+
+
+_Weigh = Callable[[_Linear, Solution], tuple[Array, ...]]
+
+
+def _linear(problem: Problem, x: Array) -> _Linear:
+    return _Linear(x, problem.rows(x), problem.ties(x))
+
+
+def _scales(state: Solution) -> Array:
+    """Every standard deviation that is estimated."""
+    noise = np.ravel([(n.sensor, n.position, n.direction) for n in state.noise])
+    return np.concatenate([noise, state.prior_std[np.isfinite(state.prior_std)]])
+
+
+def _cost(here: _Linear, state: Solution) -> float:
+    prior = float((here.x**2 / state.prior_std**2).sum() + here.ties[0] @ here.ties[0])
+    parts = zip(here.rows, state.noise, state.weights, strict=True)
+    return prior + sum(float(w @ (whitened(r, noise).residual ** 2).sum(1)) for r, noise, w in parts)
+
+
+def _normal(here: _Linear, state: Solution) -> tuple[Array, Array]:
+    """Normal equations and their right-hand side."""
+    value, slope = here.ties
+    A, b = slope.T @ slope, slope.T @ value
+    for rows, noise, w in zip(here.rows, state.noise, state.weights, strict=True):
+        white, root = whitened(rows, noise), np.sqrt(w)[:, None]
+        r = (white.residual * root).ravel()
+        J = (white.slope * root[..., None]).reshape(len(r), -1)
+        A, b = A + J.T @ J, b + J.T @ r
     prior = 1 / state.prior_std**2
-    return cost + float(prior @ x**2), A + np.diag(prior), b + prior * x
+    return A + np.diag(prior), b + prior * here.x
 
 
-def _minimised(problem: Problem, state: Solution) -> Solution:
-    """The minimum for given noise, weights and prior standard deviations."""
-    x, damping, converged = state.x, 1e-6, False
-    cost, A, b = _system(problem, state, x)
+def _minimised(problem: Problem, state: Solution, here: _Linear, tolerance: float) -> tuple[Solution, _Linear]:
+    """The minimum for given noise, weights and prior standard deviations, to a relative change of the cost."""
+    damping, converged, steps = 1e-6, False, state.iterations
+    cost = _cost(here, state)
     if not np.isfinite(cost):
         raise NotIdentifiable("the residuals of the measurements are not finite")
-    steps = state.iterations
+    A, b = _normal(here, state)
     for _ in range(_STEPS):
         steps += 1
         scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
-        step = -_solved(A / np.outer(scale, scale) + damping * np.eye(len(x)), b / scale) / scale
-        new, A_new, b_new = _system(problem, state, x + step)
+        step = -_solved(A / np.outer(scale, scale) + damping * np.eye(len(b)), b / scale) / scale
+        there = _linear(problem, here.x + step)
+        new = _cost(there, state)
         if not new <= cost * (1 + 1e-13):
             damping *= 10
-            if damping > 1e8:
+            if damping > _STUCK:
                 converged = True
                 break
             continue
-        small = cost - new <= _COST * cost
-        x, cost, A, b = x + step, new, A_new, b_new
-        damping = max(damping / 10, 1e-12)
-        if small:
-            converged = True
+        converged = cost - new <= tolerance * cost
+        here, cost, damping = there, new, max(damping / 10, 1e-12)
+        A, b = _normal(here, state)
+        if converged:
             break
-    return replace(state, x=x, covariance=_inverse(A), iterations=steps, converged=converged)
+    return replace(state, x=here.x, covariance=_inverse(A), iterations=steps, converged=converged), here
 
 
 def _solved(A: Array, b: Array) -> Array:
@@ -177,53 +225,35 @@ def _inverse(A: Array) -> Array:
     return out
 
 
-# -- weights of postures ------------------------------------------------------------------------------
+# -- weights of postures, and scatter -----------------------------------------------------------------
 
 
-def _all(problem: Problem, state: Solution) -> tuple[Array, ...]:
+def _away(here: _Linear, state: Solution) -> Iterator[tuple[Array, Array]]:
+    """Numbers seen (N,) at each posture of a sensor, and squared distance from what the other postures predict."""
+    for rows, noise, w in zip(here.rows, state.noise, state.weights, strict=True):
+        yield np.maximum(rows.seen.sum(1), 1), distances(whitened(rows, noise), w, state.covariance)
+
+
+def _all(here: _Linear, state: Solution) -> tuple[Array, ...]:
     return state.weights
 
 
-def _heavy(problem: Problem, state: Solution) -> tuple[Array, ...]:
+def _heavy(here: _Linear, state: Solution) -> tuple[Array, ...]:
     """Weights of a t distribution of the residual of a posture."""
-    out = []
-    for rows, noise in zip(problem.rows(state.x), state.noise, strict=True):
-        count = rows.seen.sum(1)
-        out.append((_HEAVY + count) / (_HEAVY + (rows.residual**2).sum(1) / noise**2))
-    return tuple(out)
+    return tuple((_HEAVY + count) / (_HEAVY + away) for count, away in _away(here, state))
 
 
-def _without(problem: Problem, state: Solution) -> tuple[Array, ...]:
-    """Zero for postures whose residual is larger than chance explains for the largest of all, one for the others."""
-    out = []
-    for rows, noise in zip(problem.rows(state.x), state.noise, strict=True):
-        count = rows.seen.sum(1)
-        away = (rows.residual**2).sum(1) / noise**2
-        # Residuals of a fitted posture are smaller than its noise by its leverage.
-        left = 1 - _leverages(rows.slope, rows.seen, state, noise)
-        limit = stats.chi2.isf(_CHANCE / max(len(count), 1), np.maximum(count, 1))
-        out.append(np.where(away > limit * np.clip(left, 0.1, 1.0), 0.0, 1.0))
-    return tuple(out)
+def _without(here: _Linear, state: Solution) -> tuple[Array, ...]:
+    """Zero for postures further away than chance explains for the furthest of all, one for the others."""
+    return tuple(
+        np.where(away > stats.chi2.isf(_CHANCE / len(count), count), 0.0, 1.0) for count, away in _away(here, state)
+    )
 
 
-def _leverages(slope: Array, seen: NDArray[np.bool_], state: Solution, noise: float) -> Array:
-    """Mean leverage (N,) of the rows of each posture."""
-    spread = np.einsum("nrx,xy,nry->n", slope, state.covariance, slope, optimize=True) / noise**2
-    return np.asarray(spread / np.maximum(seen.sum(1), 1))
-
-
-# -- scales -------------------------------------------------------------------------------------------
-
-
-def _scaled(problem: Problem, state: Solution) -> Solution:
-    """Noise of each sensor from its residuals and the degrees of freedom that they keep."""
-    noise = []
-    for rows, old, w in zip(problem.rows(state.x), state.noise, state.weights, strict=True):
-        used = (rows.seen * w[:, None]).sum()
-        taken = np.einsum("nrx,xy,nry,n->", rows.slope, state.covariance, rows.slope, w, optimize=True) / old**2
-        left = max(used - taken, 0.05 * used, 1e-300)
-        noise.append(np.sqrt(max(float((w[:, None] * rows.residual**2).sum() / left), 1e-16)))
-    return replace(state, noise=np.array(noise))
+def _scaled(here: _Linear, state: Solution) -> Solution:
+    """Scatter of every sensor and of the robot from what the fit leaves."""
+    parts = zip(here.rows, state.noise, state.weights, strict=True)
+    return replace(state, noise=tuple(renewed(r, noise, w, state.covariance) for r, noise, w in parts))
 
 
 def _sizes(kinds: Array, stated: Array, state: Solution) -> Array:

@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Placed", "Tangent", "cross", "dot", "left_jacobian", "norm", "rotation_vector", "rotations", "stacked"]
+__all__ = [
+    "Placed",
+    "Tangent",
+    "across",
+    "cross",
+    "dot",
+    "left_jacobian",
+    "norm",
+    "rotation_vector",
+    "rotations",
+    "stacked",
+]
 
 Array = NDArray[np.float64]
 
@@ -80,7 +91,7 @@ def dot(a: Tangent, b: Tangent) -> Tangent:
 
 def cross(a: Tangent, b: Tangent) -> Tangent:
     """Vector product over the last axis of the values."""
-    slope = np.cross(a.slope, b.value[..., None], axis=-2) + np.cross(a.value[..., None], b.slope, axis=-2)
+    slope = across(a.slope, b.value) - across(b.slope, a.value)
     return Tangent(np.cross(a.value, b.value), slope)
 
 
@@ -94,6 +105,13 @@ def norm(a: Tangent) -> Tangent:
 def stacked(parts: list[Tangent]) -> Tangent:
     """Parts one after another along the first axis."""
     return Tangent(np.concatenate([p.value for p in parts]), np.concatenate([p.slope for p in parts]))
+
+
+def across(turns: Array, vector: Array) -> Array:
+    """Vector products (..., 3, X) of rotations (..., 3, X) with one vector (..., 3)."""
+    x, y, z = (turns[..., i, :] for i in range(3))
+    a, b, c = (vector[..., i, None] for i in range(3))
+    return np.stack([y * c - z * b, z * a - x * c, x * b - y * a], axis=-2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +142,7 @@ class Placed:
         """A vector of the frame, in the axes of its reference."""
         value = local.value if isinstance(local, Tangent) else local
         turned = (self.rotation @ value[..., None])[..., 0]
-        slope = np.cross(self.turn, turned[..., None], axis=-2)
+        slope = across(self.turn, turned)
         if isinstance(local, Tangent):
             slope = slope + self.rotation @ local.slope
         return Tangent(turned, slope)
@@ -132,19 +150,13 @@ class Placed:
     def inverse(self) -> Placed:
         """Placement of the reference in the frame."""
         back = np.swapaxes(self.rotation, -1, -2)
-        shift = np.cross(self.turn, self.origin[..., None], axis=-2) - self.shift
+        shift = across(self.turn, self.origin) - self.shift
         return Placed(back, -(back @ self.origin[..., None])[..., 0], -(back @ self.turn), back @ shift)
-
-    def carrying(self, fixed: Array) -> Placed:
-        """Placement of a frame that is fixed in this one by a 4x4 matrix."""
-        offset = self.rotation @ fixed[:3, 3]
-        shift = self.shift + np.cross(self.turn, offset[..., None], axis=-2)
-        return Placed(self.rotation @ fixed[:3, :3], self.origin + offset, self.turn, shift)
 
     def then(self, other: Placed) -> Placed:
         """Placement of a frame that is placed by `other` in this one."""
         offset = (self.rotation @ other.origin[..., None])[..., 0]
-        shift = np.cross(self.turn, offset[..., None], axis=-2) + self.shift + self.rotation @ other.shift
+        shift = across(self.turn, offset) + self.shift + self.rotation @ other.shift
         turn = self.turn + self.rotation @ other.turn
         return Placed(self.rotation @ other.rotation, self.origin + offset, turn, shift)
 

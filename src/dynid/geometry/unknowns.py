@@ -95,13 +95,14 @@ class GeometryModel:
     slide_zero : float
         Zero of an encoder on a sliding joint (m).
     gear : float
-        Relative error of the gear factor.
+        Relative error of the gear factor; left out by default, as numbers of teeth are exact.
     eccentricity : float
-        Amplitude of an error of a revolute joint once or twice per turn (rad).
+        Amplitude of an error of a revolute joint once or twice per turn (rad): strain wave gears transmit angles to
+        about one minute of arc.
     compliance : float
-        Compliance of a joint about its own axis (rad/(N m)), or along it (m/N).
+        Compliance of a joint about its own axis (rad/(N m)), or along it (m/N). Gears of arms have 10 to 50 kN m/rad.
     bending : float
-        Compliance about the two axes across (rad/(N m)).
+        Compliance about the two axes across (rad/(N m)), of bearings and links.
     learned : bool
         Whether standard deviations shared by joints are estimated.
     """
@@ -111,9 +112,9 @@ class GeometryModel:
     zero: float = 1e-2
     slide_zero: float = 2e-3
     gear: float = 0.0
-    eccentricity: float = 0.0
-    compliance: float = 3e-5
-    bending: float = 0.0
+    eccentricity: float = 3e-4
+    compliance: float = 5e-5
+    bending: float = 1e-5
     learned: bool = True
 
     def __post_init__(self) -> None:
@@ -148,8 +149,8 @@ class GeometryModel:
 
 # Cosine beyond which a joint axis is one of its frame.
 _ALIGNED = 1 - 1e-9
-# Sizes of what the default leaves out, where it is asked for.
-_ASKED = {"gear": 1e-3, "eccentricity": 1e-3, "bending": 1e-5}
+# Size of what the default leaves out, where it is asked for.
+_ASKED = {"gear": 1e-3}
 
 
 def joint_axes(joint: Joint) -> Array:
@@ -167,10 +168,9 @@ def joint_axes(joint: Joint) -> Array:
     return np.column_stack([first, np.cross(joint.axis, first), joint.axis])
 
 
-def joint_unknowns(robot: Robot, joints: Sequence[int], model: GeometryModel) -> list[Unknown]:
-    """Unknowns of joints, by their index, in the order in which kinematics differentiates."""
+def joint_unknowns(robot: Robot, joints: Sequence[int], model: GeometryModel, loaded: bool) -> list[Unknown]:
+    """Unknowns of joints, by their index; compliances only where bodies have masses (`loaded`)."""
     out: list[Unknown] = []
-    loaded = np.any([x.inertia[0] > 0 for x in robot.links]) and np.any(robot.gravity)
     for i in joints:
         joint = robot.joints[i]
         across, along = axis_letters(joint)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from dynid.parameters.observability import Sensed
 
-__all__ = ["BASE", "BaseParameters", "ParameterClass", "base_parameters"]
+__all__ = ["BASE", "BaseParameters", "ParameterClass", "base_parameters", "weighted_sum"]
 
 Array = NDArray[np.float64]
 Method = Literal["left-to-right", "pivoted", "recursive"]
@@ -129,7 +129,7 @@ class BaseParameters(HtmlFrame):
         out = []
         for j, row in zip(self.kept, self.matrix, strict=True):
             others = [i for i in self.dependent if row[i]]
-            out.append(_expression([(row[i], labels[i]) for i in (j, *others)]))
+            out.append(weighted_sum([(row[i], labels[i]) for i in (j, *others)]))
         return tuple(out)
 
     @cached_property
@@ -493,7 +493,7 @@ def _sampled_factor(robot: Robot, rows: list[int], seed: int, still: bool) -> Ar
     return factor
 
 
-def _expression(terms: Sequence[tuple[float, str]]) -> str:
+def weighted_sum(terms: Sequence[tuple[float, str]]) -> str:
     """A sum of weighted labels as text."""
     out = ""
     for weight, label in terms:

@@ -76,15 +76,19 @@ class Space:
         The parts and where their unknowns stand in x.
     x : ndarray, shape (X,)
         All unknowns.
+    width : int
+        Number of derivatives, those in unknowns first.
     """
 
-    def __init__(self, frames: Mapping[str, Placed], parts: Mapping[str, tuple[Part, slice]], x: Array) -> None:
-        self.frames, self._parts, self._x = frames, parts, x
+    def __init__(
+        self, frames: Mapping[str, Placed], parts: Mapping[str, tuple[Part, slice]], x: Array, width: int
+    ) -> None:
+        self.frames, self._parts, self._x, self._width = frames, parts, x, width
 
     def values(self, name: str) -> Tangent:
         """Value (1, k) of a part."""
         part, where = self._parts[name]
-        slope = np.zeros((1, part.size, len(self._x)))
+        slope = np.zeros((1, part.size, self._width))
         slope[0, :, where] = np.eye(part.size)
         return Tangent((part.start + self._x[where])[None], slope)
 
@@ -92,7 +96,7 @@ class Space:
         """Placement (1, ...) of a part."""
         part, where = self._parts[name]
         x = self._x[where]
-        turn, shift = np.zeros((2, 1, 3, len(self._x)))
+        turn, shift = np.zeros((2, 1, 3, self._width))
         columns = np.arange(len(self._x))[where]
         shift[0][:, columns[:3]] = np.eye(3)
         turn[0][:, columns[3:]] = left_jacobian(x[3:])
