@@ -21,11 +21,12 @@ from dynid.errors import (
     InvalidShape,
     InvalidValue,
     MissingArgument,
+    NotApplicable,
     TooFew,
     UnknownName,
 )
 from dynid.excitation.collision import Obstacle
-from dynid.geometry import GeometryModel, Points, PosturePlan, Sight, Sockets, plan_postures
+from dynid.geometry import GeometryModel, Points, Poses, PosturePlan, Sight, Sockets, plan_postures
 from dynid.geometry.choice import Choice
 from dynid.geometry.information import error_below
 from dynid.geometry.route import nearest_order, route, travel
@@ -334,6 +335,8 @@ def test_wrong_requests_are_refused(arm: Robot) -> None:
 
 
 def test_impossible_plans_are_refused(arm: Robot) -> None:
+    with expect_error(NotApplicable, "measurements"):
+        plan_postures(arm, Poses(np.zeros((1, 6)), "link6", poses=np.eye(4)[None]), 10, candidates=20)
     with expect_error(Infeasible):
         plan_postures(arm, marker(arm), 10, candidates=20, visible=lambda q, placement: np.zeros(len(q), dtype=bool))
     with expect_error(Infeasible, "workspace"):

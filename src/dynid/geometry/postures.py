@@ -153,6 +153,8 @@ def plan_postures(
         If there are fewer postures than the unknowns of the sensors need, or fewer candidates than postures.
     MissingArgument
         If neither a number of postures nor an accuracy is given.
+    NotApplicable
+        For kinds of sensors for which postures cannot be planned.
 
     Examples
     --------

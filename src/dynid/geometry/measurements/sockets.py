@@ -97,6 +97,10 @@ class Sockets(Measurement):
         """The centre (N, 3) of the ball in the base of the robot (m)."""
         return space.frames[self.frame].point(space.values("ball"))
 
+    def expected(self, space: Space) -> Self:
+        """The same: nothing but postures is measured."""
+        return self
+
     def ties(self, space: Space) -> tuple[Tangent, Array] | None:
         known = self.distances_known
         if not known:
