@@ -27,7 +27,10 @@ from .measurements.poses import Poses as Poses
 from .measurements.sockets import Sockets as Sockets
 from .measurements.touches import Surface as Surface
 from .measurements.touches import Touches as Touches
+from .posture_plan import PosturePlan as PosturePlan
+from .postures import plan_postures as plan_postures
 from .problem import Problem as Problem
+from .sight import Sight as Sight
 from .tables import ZeroOffset as ZeroOffset
 from .tables import ur_kinematics as ur_kinematics
 from .tables import zero_offsets as zero_offsets

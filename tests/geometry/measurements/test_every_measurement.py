@@ -61,7 +61,9 @@ def test_the_truth_is_found_without_a_start(name: str) -> None:
     truth, case = made(name, 60)
     problem = Problem.of(truth.robot, [case.measurement], GeometryModel(compliance=0.0))
     found = solve(problem)
-    assert found.converged and 0.7 < found.noise[0].sensor < 1.4
+    # Where a posture gives more than a point, the scatter of the robot takes a part of the noise.
+    least = 0.0 if found.noise[0].position else 0.7
+    assert found.converged and least < found.noise[0].sensor < 1.4
     std = np.sqrt(np.diag(found.covariance))
     _check_parts(problem, found.x, std, case)
     # The tool at new postures, where the sensor sees it: within a few standard deviations.

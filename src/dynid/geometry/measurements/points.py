@@ -92,6 +92,18 @@ class Points(Measurement):
         seen = [frame.point(space.values(m)) - self.points[:, k] for k, m in enumerate(self.markers)]
         return Tangent(np.concatenate([s.value for s in seen], axis=1), np.concatenate([s.slope for s in seen], axis=1))
 
+    def point(self, space: Space) -> Tangent:
+        """The middle (N, 3) of the markers in the base of the robot (m)."""
+        middle = space.values(self.markers[0])
+        for name in self.markers[1:]:
+            middle = middle + space.values(name)
+        return space.frames[self.frame].point(middle * (1 / len(self.markers)))
+
+    def expected(self, space: Space) -> Self:
+        """The measurement with markers seen where they are predicted."""
+        seen = replace(self, points=np.zeros_like(self.points)).residual(space).value
+        return replace(self, points=seen.reshape(self.points.shape))
+
     def started(self, frames: Mapping[str, Placed]) -> Self:
         """Base and markers that are unknown, found from the measured points."""
         seen = np.atleast_1d(np.isfinite(self.points).all(2).any(0))
