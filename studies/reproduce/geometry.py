@@ -36,7 +36,7 @@ from studies.reproduce.geometry_real import real_figures
 from studies.reproduce.intervals import banded
 from studies.reproduce.study import Figure, finished_rows, has_data, kept_figures, rows_file
 
-__all__ = ["figures", "far_run", "one_run", "rank_of"]
+__all__ = ["far_run", "figures", "one_run", "rank_of"]
 
 Array = NDArray[np.float64]
 
@@ -215,7 +215,7 @@ def _coverage(rows: list[dict[str, Any]], full: bool) -> Iterator[Figure]:
             if not z.size:
                 continue
             # Classes have few robots, and an error of the tool's frame is one draw per robot.
-            tolerance = limit if decided and "half" in name or name == "all" and decided else np.inf
+            tolerance = limit if (decided and "half" in name) or (name == "all" and decided) else np.inf
             yield banded(section, f"{what}, covered", _BAND, float((np.abs(z) < _LEVEL).mean()), tolerance, why)
             yield banded(section, f"{what}, RMS z", _RMS, float(np.sqrt(np.mean(z**2))), np.inf, why)
         ratio = [r["error"] / r["std"] for r in mine]
