@@ -1,6 +1,9 @@
 from .base import BaseGeometry as BaseGeometry
 from .base import base_geometry as base_geometry
 from .calibrate import calibrate_geometry as calibrate_geometry
+from .causes import GeometryCause as GeometryCause
+from .causes import GeometryCauses as GeometryCauses
+from .causes import find_geometry_causes as find_geometry_causes
 from .estimate import GeometryEstimate as GeometryEstimate
 from .estimate import HeldOut as HeldOut
 from .estimate import Sensor as Sensor
@@ -8,5 +11,7 @@ from .kinematics import Geometry as Geometry
 from .measurements.points import Points as Points
 from .measurements.sockets import Sockets as Sockets
 from .problem import Problem as Problem
+from .suspects import GeometryCauseCode as GeometryCauseCode
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown
+from .verdict import assess_geometry as assess_geometry
