@@ -42,13 +42,16 @@ __all__ = [
     "Springs",
     "add_loops",
     "add_spring",
+    "body_elements",
     "drive_attributes",
     "drive_warnings",
     "inertial_attributes",
+    "joint_elements",
     "missing_meshes",
     "mjcf_content",
     "patched_mjcf",
     "pose_attributes",
+    "with_included_bodies",
     "write_mjcf",
 ]
 
@@ -479,8 +482,8 @@ def patched_mjcf(robot: Robot, path: Path, warnings: list[str]) -> XmlText:
         )
     settings = read_settings(root)
     template = match_template(robot, path)
-    file = _with_included_bodies(XmlText.read(path), path.parent)
-    bodies = Named(_bodies(file.root, template.robot.base == "floating"), path.name)
+    file = with_included_bodies(XmlText.read(path), path.parent)
+    bodies = Named(body_elements(file.root, template.robot.base == "floating"), path.name)
     targets = _targets(robot, template, bodies, warnings)
     for name, pi in targets.items():
         _give(file, bodies[name], inertial_attributes(pi, name, warnings))
@@ -494,7 +497,9 @@ def patched_mjcf(robot: Robot, path: Path, warnings: list[str]) -> XmlText:
             if name not in targets and name not in emptied:
                 for old in _inertials(body):
                     file.remove(old)
-    joints = Named({name: e for body_name, body in bodies.items() for name, e in _joints(body_name, body)}, path.name)
+    joints = Named(
+        {name: e for body_name, body in bodies.items() for name, e in joint_elements(body_name, body)}, path.name
+    )
     for k, joint in enumerate(robot.joints):
         values = _changed_drive(robot, template, k, settings.degrees)
         file.set(joints[joint.name], values)
@@ -533,10 +538,10 @@ def _changed_drive(robot: Robot, template: Template, number: int, degrees: bool)
 # -- the text of the file ------------------------------------------------------------------------------
 
 
-def _with_included_bodies(file: XmlText, folder: Path) -> XmlText:
+def with_included_bodies(file: XmlText, folder: Path) -> XmlText:
     """The file with the content of those included files in it that hold bodies; others stay included."""
     for element in file.root.iter("include"):
-        inner = _with_included_bodies(XmlText.read(folder / (element.get("file") or "")), folder)
+        inner = with_included_bodies(XmlText.read(folder / (element.get("file") or "")), folder)
         if any(e.tag == "body" or "inertiafromgeom" in e.attributes for e in inner.root.iter()):
             content = inner.source[inner.root.inner : inner.root.stop].strip()
             file.replace(element.start, element.end, content.replace("\r\n", "\n").replace("\n", file.newline))
@@ -552,7 +557,7 @@ def _parts(body: Element) -> Iterator[Element]:
             yield element
 
 
-def _bodies(root: Element, floating: bool) -> dict[str, Element]:
+def body_elements(root: Element, floating: bool) -> dict[str, Element]:
     """All bodies, or those of the flying tree; the ones without a name are counted as our reader counts them."""
     tops = root.findall("worldbody")
     if floating:
@@ -564,7 +569,7 @@ def _bodies(root: Element, floating: bool) -> dict[str, Element]:
     return out
 
 
-def _joints(name: str, body: Element) -> list[tuple[str, Element]]:
+def joint_elements(name: str, body: Element) -> list[tuple[str, Element]]:
     """Joints of a body with the names our reader gives them."""
     joints = [e for e in _parts(body) if e.tag in ("joint", "freejoint")]
     several = len(joints) > 1

@@ -108,6 +108,10 @@ class Scope:
             raise ModelError(f"{where} refers to '{full}', which the model does not have", code="unknown_name")
         return full
 
+    def given(self, name: str) -> tuple[str, Array]:
+        """Full name of the frame that the pose of an element is relative to, and that pose."""
+        return self._given[name]
+
     def pose(self, name: str) -> Array:
         """Placement of a frame in the frame of the model."""
         chain: list[str] = []
