@@ -39,6 +39,7 @@ NAMED, TRUSTED, HONEST = 0.8, 0.96, 2.0
 # Sizes of errors of joints: position (m), direction and zero (rad), eccentricity (rad), compliance (rad/(N m)).
 _POSITION, _DIRECTION, _ZERO, _ECCENTRIC, _SOFT = 1e-3, 4e-3, 1e-2, 2e-4, 2e-5
 _MARKERS = np.array([[0.06, 0.0, 0.08], [-0.03, 0.05, 0.06], [-0.04, -0.05, 0.1]])
+_TRACKER = pin.exp3(np.array([0.3, -0.2, 1.0]))
 _WORKSPACE = 200
 
 
@@ -52,6 +53,8 @@ class Plant:
         The robot of the file.
     model : pin.Model
         The arm as it is.
+    zeros : ndarray, shape (n,)
+        Zeros of the encoders (rad).
     waves : ndarray, shape (2, n)
         Amplitude and phase of the eccentricity of each joint (rad).
     soft : ndarray, shape (n,)
@@ -60,6 +63,7 @@ class Plant:
 
     robot: Robot
     model: pin.Model
+    zeros: Array
     waves: Array
     soft: Array
 
@@ -72,15 +76,13 @@ class Plant:
             away = pin.SE3(pin.exp3(rng.normal(0, _DIRECTION, 3)), rng.normal(0, _POSITION, 3))
             model.jointPlacements[k] = model.jointPlacements[k] * away
         waves = np.array([rng.normal(0, _ECCENTRIC, robot.n), rng.uniform(0, 6, robot.n)])
-        plant = cls(robot, model, waves, np.abs(rng.normal(0, _SOFT, robot.n)))
-        object.__setattr__(plant, "_zeros", zeros)
-        return plant
+        return cls(robot, model, zeros, waves, np.abs(rng.normal(0, _SOFT, robot.n)))
 
     def placed(self, q: Array) -> Array:
         """Placements (N, 4, 4) of the last link."""
         data, out = self.model.createData(), []
         frame = self.model.getFrameId(self.robot.links[-1].name)
-        for reading in q + self._zeros:  # type: ignore[attr-defined]
+        for reading in q + self.zeros:
             turned = reading + self.waves[0] * np.sin(reading + self.waves[1])
             turned = turned - self.soft * pin.computeGeneralizedGravity(self.model, data, turned)
             pin.framesForwardKinematics(self.model, data, turned)
@@ -108,8 +110,7 @@ class Case:
         """Markers (N, M, 3) in a tracker."""
         at = self.plant.placed(self.q) if placed is None else placed
         seen = np.einsum("nij,mj->nmi", at[:, :3, :3], _MARKERS) + at[:, None, :3, 3]
-        tracker = pin.exp3(np.array([0.3, -0.2, 1.0]))
-        noisy = seen @ tracker.T + [1.0, 0.5, -0.3]
+        noisy = seen @ _TRACKER.T + [1.0, 0.5, -0.3]
         return np.asarray(noisy + self.rng.normal(0, self.noise, noisy.shape))
 
 
@@ -181,10 +182,8 @@ def _moved(case: Case) -> Measurement:
 
 def _loose(case: Case) -> Measurement:
     at, points, rows = case.plant.placed(case.q), case.points(), _after(case)
-    shift = case.rng.normal(0, 3e-3, 3) @ pin.exp3(np.array([0.3, -0.2, 1.0])).T
-    turned = np.einsum("nij,j->ni", at[:, :3, :3], case.rng.normal(0, 3e-3, 3)) @ pin.exp3(np.array([0.3, -0.2, 1.0])).T
-    del shift
-    points[rows, int(case.rng.integers(3))] += turned[rows]
+    shift = np.einsum("nij,j->ni", at[:, :3, :3], case.rng.normal(0, 3e-3, 3)) @ _TRACKER.T
+    points[rows, int(case.rng.integers(3))] += shift[rows]
     return _markers(case, points)
 
 
@@ -251,7 +250,7 @@ def _in_sockets(case: Case) -> tuple[Array, list[str], dict[tuple[str, str], flo
     tip = at[:, :3, :3] @ ball + at[:, :3, 3]
     reach = np.linalg.norm(tip, axis=1)
     centre = tip[np.argsort(np.abs(reach - np.quantile(reach, 0.5)))[0]]
-    sockets = {"A": centre, "B": centre + [0.2, 0.0, 0.05], "C": centre + [0.05, 0.18, -0.05]}
+    sockets = dict(zip("ABC", centre + np.array([[0.0, 0.0, 0.0], [0.2, 0.0, 0.05], [0.05, 0.18, -0.05]]), strict=True))
     q, names = [], []
     limits = [j.limits for j in plant.robot.joints]
     low, high = (np.array([getattr(x, side) for x in limits]) for side in ("lower", "upper"))
@@ -349,7 +348,7 @@ class Outcome:
 
 
 def half_of(fault: str, seed: int) -> Half:
-    """The half that a case belongs to: even seeds of every other kind, and of good measurements, are for development."""
+    """The half of a case: even seeds of every other kind, and of good measurements, are for development."""
     kind = fault.startswith("good") or list(FAULTS).index(fault) % 2 == 0
     return "development" if kind and seed % 2 == 0 else "held back"
 
@@ -410,9 +409,7 @@ def figures(full: bool = False, half: str | None = None, folder: Path | None = N
         yield from _of_half(mine, which)
 
 
-def collected(
-    seeds: int, good: int, halves: Sequence[Half], folder: Path | None, workers: int = -1
-) -> list[Outcome]:
+def collected(seeds: int, good: int, halves: Sequence[Half], folder: Path | None, workers: int = -1) -> list[Outcome]:
     """Outcomes of all cases of these halves; each is kept in the folder as soon as it is known."""
     cases = [(ROBOTS[(seed // 2 + k) % 2], seed, f) for seed in range(seeds) for k, f in enumerate(FAULTS)]
     cases += [(ROBOTS[s // 2 % 2], s, "good" if s % 5 else "good sockets") for s in range(good)]

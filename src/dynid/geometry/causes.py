@@ -43,13 +43,15 @@ __all__ = ["GeometryCause", "GeometryCauses", "find_geometry_causes", "workspace
 Array = NDArray[np.float64]
 
 # Probability of a fault from which causes are told, and share of it from which one is told from its competitors.
-_PERHAPS, _ALONE = 0.25, 0.9
+_PERHAPS, _ALONE = 0.5, 0.9
 # Log of the prior chance of one kind of fault, where half of all measurements have none.
 _KIND = float(np.log(0.5 / (len(GeometryCauseCode) - 1)))
 # Postures over the workspace at which the tool is compared, and members of a family that are fitted.
 _TOOL, _MEMBERS, _DISCRETE = 100, 2, 3
 # Steps that search what is far from linear, and the size (rad) at which they end.
 _ROUNDS, _STILL = 8, 1e-3
+# Scatter over the expected one from which no search is too slow.
+_POOR = 10.0
 # Errors at postures left out may grow by this share by chance.
 _WORSE = 1.05
 # Share of postures and ratio of scatters from which there are many outliers.
@@ -151,7 +153,7 @@ def find_geometry_causes(
 def _tried(problem: Problem, given: tuple[Measurement, ...], fit: Fit) -> Iterator[_Tried]:
     robot = problem.geometry.robot
     discrete = [
-        *changed_positions(robot, given, _DISCRETE),
+        *changed_positions(robot, given, _DISCRETE, slowly=max(fit.scatter) > _POOR),
         *swapped_markers(robot, given),
         *rescaled(robot, given),
     ]

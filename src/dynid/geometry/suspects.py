@@ -17,19 +17,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.dynamics.frames import frame_placement
+from dynid.errors import DynidError
 from dynid.geometry.evidence import Columns, Fit
 from dynid.geometry.measurements.measurement import Measurement
 from dynid.geometry.measurements.points import Points
 from dynid.geometry.measurements.sockets import Sockets
 from dynid.geometry.problem import Problem, Rows
 from dynid.geometry.tangents import rotations
-from dynid.geometry.unknowns import UnknownKind
+from dynid.geometry.unknowns import GeometryModel, UnknownKind
 from dynid.robot.model import Robot
 
 __all__ = [
@@ -199,39 +201,47 @@ def _changes(problem: Problem, k: int, code: GeometryCauseCode, what: str, names
         members.append(
             Suspect(
                 code,
-                lambda size, i=i: f"{what} moved by {1e3 * _length(size):.2g} mm before posture {i}",
+                partial(_moved_words, what, i),
                 float(np.log(len(at))),
                 advice,
                 make=_columns(problem, k, names, after),
                 std=std,
                 unit="m",
-                repair=lambda size, i=i: _parted(problem, k, names, i),
+                repair=partial(_parted, problem, k, names, i),
             )
         )
     yield Family(tuple(members))
+
+
+def _moved_words(what: str, at: int, size: Array) -> str:
+    return f"{what} moved by {1e3 * _length(size):.2g} mm before posture {at}"
 
 
 def _length(size: Array) -> float:
     return float(np.linalg.norm(size[:3]))
 
 
-def _parted(problem: Problem, k: int, names: Sequence[str], at: int) -> tuple[Measurement, ...]:
+def _parted(problem: Problem, k: int, names: Sequence[str], at: int, size: Array) -> tuple[Measurement, ...]:
     """Measurements in which parts of a sensor are others from a posture on."""
     given, m = list(problem.measurements), problem.measurements[k]
     after = np.arange(len(m.q)) >= at
     if isinstance(m, Points) and "base" not in names:
-        old, new = m.points.copy(), m.points[:, [m.markers.index(x) for x in names]].copy()
-        old[np.ix_(after, [m.markers.index(x) for x in names])] = np.nan
+        mine = np.array([m.markers.index(x) for x in names])
+        old, new = m.points.copy(), m.points[:, mine].copy()
+        old[np.ix_(after, mine)] = np.nan
         new[~after] = np.nan
-        known = None if m.known is None else np.vstack([m.known, m.known[[m.markers.index(x) for x in names]]])
+        known = None if m.known is None else np.vstack([m.known, m.known[mine]])
         more = tuple(f"{x} from posture {at}" for x in names)
         given[k] = replace(m, points=np.concatenate([old, new], axis=1), markers=(*m.markers, *more), known=known)
     elif isinstance(m, Sockets) and "ball" not in names:
-        other = np.array([f"{s} from posture {at}" if late else s for s, late in zip(m.socket, after, strict=True)])
-        known = dict(m.distances_known)
-        known |= {tuple(f"{s} from posture {at}" for s in pair): d for pair, d in m.distances_known.items()}
-        there = set(other.tolist())
-        given[k] = replace(m, socket=other, distances_known={p: d for p, d in known.items() if set(p) <= there})
+        other = np.where(after, np.char.add(m.socket, f" from posture {at}"), m.socket)
+        distances = dict(m.distances_known)
+        for (a, b), d in m.distances_known.items():
+            distances[f"{a} from posture {at}", f"{b} from posture {at}"] = d
+        there = {str(x) for x in other}
+        given[k] = replace(
+            m, socket=other, distances_known={pair: d for pair, d in distances.items() if set(pair) <= there}
+        )
     else:
         given[k : k + 1] = [m.some(~after), replace(m.some(after), name=f"{m.name} from posture {at}")]
     return tuple(given)
@@ -271,11 +281,13 @@ def _steady(problem: Problem, k: int, size: Array, t: Array) -> tuple[Measuremen
 def _scaled(problem: Problem, k: int) -> Suspect:
     m = problem.measurements[k]
     assert isinstance(m, Points)
-    flat = np.where(np.isfinite(m.points), m.points - np.nanmean(m.points, axis=(0, 1)), 0.0).reshape(len(m.q), -1)
+    middle = np.nanmean(m.points, axis=(0, 1))
+    seen = np.where(np.isfinite(m.points), m.points - middle, 0.0).reshape(len(m.q), -1)
 
     def make(rows: Sequence[Rows], ties: Array) -> Columns:
         own = [np.zeros((*r.seen.shape, 1)) for r in rows]
-        own[k] = -(flat / m.std)[..., None]
+        # Predicted positions: noise of measured ones would pull the scale down.
+        own[k] = -(seen / m.std + rows[k].residual)[..., None]
         return Columns(tuple(own), np.zeros((len(ties), 1)))
 
     def repair(size: Array) -> tuple[Measurement, ...]:
@@ -313,9 +325,7 @@ def _distances(problem: Problem, k: int) -> Iterator[Suspect]:
 
         yield Suspect(
             C.SOCKET_DISTANCE,
-            lambda size, a=a, b=b, d=d: (
-                f"the distance of sockets {a} and {b} is {1e3 * (d + size[0]):.5g} mm, not {1e3 * d:.5g} mm"
-            ),
+            partial(_distance_words, a, b, d),
             float(np.log(len(m.distances_known))),
             "measure this distance again, or leave it out",
             make=make,
@@ -323,6 +333,10 @@ def _distances(problem: Problem, k: int) -> Iterator[Suspect]:
             unit="m",
             repair=repair,
         )
+
+
+def _distance_words(a: str, b: str, d: float, size: Array) -> str:
+    return f"the distance of sockets {a} and {b} is {1e3 * (d + size[0]):.5g} mm, not {1e3 * d:.5g} mm"
 
 
 def _zeros(problem: Problem) -> dict[int, int]:
@@ -452,11 +466,13 @@ def _stuck(problem: Problem, k: int) -> Iterator[Family]:
 # -- what is discrete: changed measurements -----------------------------------------------------------
 
 
-def _relaxed(robot: Robot, given: Sequence[Measurement], q: Sequence[Array]) -> tuple[float, float]:
+def _relaxed(robot: Robot, given: Sequence[Measurement], q: Sequence[Array], slowly: bool) -> tuple[float, float]:
     """Log of the squared error of the relaxed registration times its numbers, summed over sensors, and numbers."""
     total, numbers = 0.0, 0.0
     for m, x in zip(given, q, strict=True):
         errors = _relaxed_errors(robot, m, x)
+        if errors is None and slowly:
+            errors = _registered_errors(robot, m, x)
         if errors is not None:
             total += len(errors) * 3 * float(np.log(max(float((errors**2).sum(1).mean()), 1e-16)))
             numbers += 3 * len(errors)
@@ -482,6 +498,16 @@ def _relaxed_errors(robot: Robot, m: Measurement, q: Array) -> Array | None:
     flat, y = A.reshape(3 * len(p), -1), p.ravel()
     basis = _basis(flat)
     return np.asarray((y - basis @ (basis.T @ y)).reshape(-1, 3))
+
+
+def _registered_errors(robot: Robot, m: Measurement, q: Array) -> Array | None:
+    """Errors (N, r) with the starts that a sensor finds from the robot's file; None where it finds none."""
+    try:
+        problem = Problem.of(robot, [replace(m, q=q)], GeometryModel.only("zero"))
+        errors = problem.rows(np.zeros(len(problem.unknowns)))[0].residual
+    except (DynidError, np.linalg.LinAlgError):
+        return None
+    return errors if np.isfinite(errors).all() else None
 
 
 def _basis(columns: Array) -> Array:
@@ -549,10 +575,15 @@ def _position_changes(robot: Robot) -> Iterator[_Change]:
         yield _Change(C.JOINT_ORDER, words, "exchange their columns, or give the names of joints", exchanged(i, j))
 
 
-def changed_positions(robot: Robot, given: tuple[Measurement, ...], most: int) -> Iterator[Suspect]:
-    """Changes of joint positions that pay in the registration, the best first and combined where that pays more."""
+def changed_positions(
+    robot: Robot, given: tuple[Measurement, ...], most: int, slowly: bool = False
+) -> Iterator[Suspect]:
+    """Changes of joint positions that pay in the registration, the best first and combined where that pays more.
+
+    With `slowly`, sensors without a relaxed registration are registered for every change.
+    """
     q = [m.q for m in given]
-    start, numbers = _relaxed(robot, given, q)
+    start, numbers = _relaxed(robot, given, q, slowly)
     if not numbers:
         return
     least = np.log(_WORTH**2) * numbers
@@ -564,7 +595,7 @@ def changed_positions(robot: Robot, given: tuple[Measurement, ...], most: int) -
         for cost, done, x in beam:
             for change in known:
                 there = [change.act(y) for y in x]
-                new = _relaxed(robot, given, there)[0]
+                new = _relaxed(robot, given, there, slowly)[0]
                 if new < cost + least:
                     found.append((new, (*done, change), there))
         found.sort(key=lambda one: one[0])
@@ -617,7 +648,7 @@ def swapped_markers(robot: Robot, given: tuple[Measurement, ...]) -> Iterator[Su
                 float(np.log(len(tried))),
                 "exchange their names there",
                 measurements=changed,
-                )
+            )
 
 
 def rescaled(robot: Robot, given: tuple[Measurement, ...]) -> Iterator[Suspect]:
@@ -636,7 +667,7 @@ def rescaled(robot: Robot, given: tuple[Measurement, ...]) -> Iterator[Suspect]:
                     float(np.log(3)),
                     f"multiply them by {factor:g} when they are read",
                     measurements=changed,
-                        )
+                )
 
 
 def relabelled(fit: Fit) -> Iterator[Suspect]:
@@ -662,4 +693,4 @@ def relabelled(fit: Fit) -> Iterator[Suspect]:
                 float(wrong.sum() * np.log(20 * (len(m.sockets) - 1))),
                 "correct the name of the socket of these postures",
                 measurements=given,
-                )
+            )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.assessment.verdict.assessment import Assessment, Check, CheckCode
+from dynid.assessment.verdict.assessment import Assessment, Check, CheckCode, Result
 from dynid.assessment.verdict.grade import graded, listed, unchecked
 from dynid.geometry.causes import GeometryCauses, find_geometry_causes, workspace
 from dynid.geometry.estimate import GeometryEstimate, aligned_variance
@@ -31,12 +31,12 @@ _ABSURD, _ABSURD_FAILS, _CERTAIN = 6.0, 25.0, 2.0
 # Uncertainty of the tool over the workspace, over that before any measurement.
 _SHOWN, _SHOWN_FAILS = 1 / 3, 0.8
 # The same over the error at places left out: how much worse the tool may be elsewhere.
-_ELSEWHERE, _ELSEWHERE_FAILS = 3.0, 10.0
+_ELSEWHERE, _ELSEWHERE_FAILS = 5.0, 20.0
 # Numbers measured for each combination that they show.
-_NUMBERS, _NUMBERS_FAIL = 2.0, 1.2
+_NUMBERS, _NUMBERS_FAIL = 1.5, 1.0
 # Probability that something is wrong from which it is told, and motion of the tool by correcting it over its standard
 # deviation from which the geometry is of no use.
-_PERHAPS, _HARM = 0.25, 5.0
+_PERHAPS, _HARM = 0.5, 5.0
 
 
 def assess_geometry(
@@ -66,7 +66,8 @@ def assess_geometry(
     >>> robot, rng = dynid.load_robot("tx40"), np.random.default_rng(0)
     >>> q = rng.uniform(-2, 2, (40, 6))
     >>> tip = dynid.dynamics.frame_placement(robot, q + 0.01, robot.links[-1].name)
-    >>> points = Points(q, robot.links[-1].name, points=(tip @ [0.1, 0, 0.05, 1])[:, :3] + 2e-4 * rng.normal(size=(40, 3)))
+    >>> seen = (tip @ [0.1, 0, 0.05, 1])[:, :3] + 2e-4 * rng.normal(size=(40, 3))
+    >>> points = Points(q, robot.links[-1].name, points=seen)
     >>> assess_geometry(calibrate_geometry(robot, points), points).verdict
     'trusted'
     """
@@ -105,8 +106,9 @@ def _cause(causes: GeometryCauses) -> Check:
         f"and errors at postures left out go from {1e3 * first.before:.2g} to {1e3 * first.after:.2g} mm"
     )
     gross = first.after < 0.5 * first.before
-    failed = harm > _HARM and not perhaps or gross
-    return Check(code, "failed" if failed else "warned", words, first.probability, unit="probability", advice=first.advice)
+    failed = gross or (harm > _HARM and not perhaps)
+    result: Result = "failed" if failed else "warned"
+    return Check(code, result, words, first.probability, unit="probability", advice=first.advice)
 
 
 def _solver(estimate: GeometryEstimate) -> Check:
@@ -206,7 +208,7 @@ def _absurd(estimate: GeometryEstimate) -> Check:
         _ABSURD_FAILS,
         "times what is expected, less two standard deviations",
         words,
-        "compare the file with the robot: zeros, signs, order and units of joints, lengths; or expect more in the model",
+        "compare zeros, signs, order and units of joints and lengths with the robot; or expect more in the model",
     )
 
 
@@ -238,7 +240,7 @@ def _over_workspace(estimate: GeometryEstimate, std: float, stated: float) -> Ch
         _SHOWN,
         _SHOWN_FAILS,
         "times the standard deviation before any measurement",
-        f"over the workspace the tool is known to {1e3 * std:.2g} mm, and to {1e3 * stated:.2g} mm without measurements",
+        f"over the workspace the tool is known to {1e3 * std:.2g} mm, without measurements to {1e3 * stated:.2g} mm",
         "measure more postures, spread over the workspace and over the turns of each joint",
     )
 
@@ -254,6 +256,6 @@ def _elsewhere(estimate: GeometryEstimate, std: float) -> Check:
         _ELSEWHERE,
         _ELSEWHERE_FAILS,
         "times the error at places left out",
-        f"over the workspace the tool is known to {1e3 * std:.2g} mm; errors at {held.by} left out are {1e3 * there:.2g} mm",
+        f"the tool is known to {1e3 * std:.2g} mm over the workspace; errors left out: {1e3 * there:.2g} mm",
         "postures are too similar: spread them over the workspace and over the turns of each joint",
     )
