@@ -1,6 +1,9 @@
 from .base import BaseGeometry as BaseGeometry
 from .base import base_geometry as base_geometry
 from .calibrate import calibrate_geometry as calibrate_geometry
+from .causes import GeometryCause as GeometryCause
+from .causes import GeometryCauses as GeometryCauses
+from .causes import find_geometry_causes as find_geometry_causes
 from .command import Commands as Commands
 from .command import command_for as command_for
 from .command_c import write_command_c as write_command_c
@@ -31,6 +34,7 @@ from .posture_plan import PosturePlan as PosturePlan
 from .postures import plan_postures as plan_postures
 from .problem import Problem as Problem
 from .sight import Sight as Sight
+from .suspects import GeometryCauseCode as GeometryCauseCode
 from .tables import ZeroOffset as ZeroOffset
 from .tables import ur_kinematics as ur_kinematics
 from .tables import zero_offsets as zero_offsets
@@ -39,3 +43,4 @@ from .together import WholeEstimate as WholeEstimate
 from .together import identify_whole as identify_whole
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown
+from .verdict import assess_geometry as assess_geometry

@@ -13,6 +13,7 @@ from dynid.geometry.estimate import GeometryEstimate, HeldOut, Sensor
 from dynid.geometry.measurements.measurement import Measurement
 from dynid.geometry.problem import Problem
 from dynid.geometry.solve import Solution, solve
+from dynid.geometry.units import check_radians
 from dynid.geometry.unknowns import GeometryModel, UnknownKind
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
@@ -68,6 +69,8 @@ def calibrate_geometry(
         For a robot with closed loops.
     TooFew
         If there are fewer measured values than unknowns of the sensors alone.
+    InvalidValue
+        If joint positions are in degrees.
 
     Examples
     --------
@@ -82,6 +85,7 @@ def calibrate_geometry(
     True
     """
     given = (measurements,) if isinstance(measurements, Measurement) else tuple(measurements)
+    check_radians(robot, given)
     problem = Problem.of(robot, given, model or GeometryModel(), bodies)
     found = solve(problem, robust=robust)
     loaded = problem.loaded(found.x)
