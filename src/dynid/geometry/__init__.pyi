@@ -16,6 +16,8 @@ from .kinematics import Geometry as Geometry
 from .measurements.points import Points as Points
 from .measurements.sockets import Sockets as Sockets
 from .problem import Problem as Problem
+from .reading import ReadMeasurements as ReadMeasurements
+from .reading import read_measurements as read_measurements
 from .tables import ZeroOffset as ZeroOffset
 from .tables import ur_kinematics as ur_kinematics
 from .tables import zero_offsets as zero_offsets
