@@ -497,7 +497,9 @@ def patched_mjcf(robot: Robot, path: Path, warnings: list[str]) -> XmlText:
             if name not in targets and name not in emptied:
                 for old in _inertials(body):
                     file.remove(old)
-    joints = Named({name: e for body_name, body in bodies.items() for name, e in joint_elements(body_name, body)}, path.name)
+    joints = Named(
+        {name: e for body_name, body in bodies.items() for name, e in joint_elements(body_name, body)}, path.name
+    )
     for k, joint in enumerate(robot.joints):
         values = _changed_drive(robot, template, k, settings.degrees)
         file.set(joints[joint.name], values)

@@ -3,6 +3,7 @@ from .base import base_geometry as base_geometry
 from .calibrate import calibrate_geometry as calibrate_geometry
 from .command import Commands as Commands
 from .command import command_for as command_for
+from .command_c import write_command_c as write_command_c
 from .corrected import corrected_robot as corrected_robot
 from .corrected import lost_errors as lost_errors
 from .estimate import GeometryEstimate as GeometryEstimate

@@ -28,13 +28,14 @@ from dynid.geometry.unknowns import Unknown
 from dynid.robot.model import Robot
 from dynid.robot.spatial import inverse_placement
 
-__all__ = ["CLOSE", "DAMPING", "STEPS", "Command", "Commands", "command_for"]
+__all__ = ["CLOSE", "DAMPING", "LONGEST", "SLACK", "STEPS", "Command", "Commands", "command_for"]
 
 Array = NDArray[np.float64]
 
 # Distance (m) and angle (rad) at which the tool is where it should be.
 CLOSE = 1e-9
-DAMPING, STEPS = 1e-6, 20
+# Near singular postures no joint moves further (rad or m) in one step.
+DAMPING, SLACK, STEPS, LONGEST = 1e-4, 1e-12, 30, 0.2
 # Step (rad or m) at which the iterations end: they converge faster than this is reached.
 _STILL = 1e-14
 # Joints that six errors of a pose need.
@@ -99,11 +100,9 @@ class Command:
         return tuple(out)
 
     @cached_property
-    def moving(self) -> Array:
-        """One for the columns (n,) of q that move the tool, zero for the others."""
-        out = np.zeros(self.real.robot.n)
-        out[[k for k, _, _ in self.leaders]] = 1.0
-        return out
+    def whole(self) -> bool:
+        """Whether the joints that move the tool can change its orientation too."""
+        return len({k for k, _, _ in self.leaders}) >= _POSE
 
     def place(self, q: Array) -> tuple[Array, Array, Array]:
         """Axes (N, 3, 3) and origin (N, 3) of the real tool, and its Jacobian (N, 6, n), linear rows first."""
@@ -138,7 +137,7 @@ class Command:
         for _ in range(STEPS):
             rotation, origin, jacobian = self.place(q)
             step = self._step(_apart(wanted, rotation, origin), jacobian)
-            q = q + step
+            q = q + step / np.maximum(np.abs(step).max(1, keepdims=True) / LONGEST, 1.0)
             if np.abs(step).max() < _STILL:
                 break
         rotation, origin, _ = self.place(q)
@@ -152,7 +151,7 @@ class Command:
         system[:, :n, :n] = np.swapaxes(angular, 1, 2) @ angular + DAMPING * np.eye(n)
         system[:, :n, n:], system[:, n:, :n] = np.swapaxes(linear, 1, 2), linear
         # Positions that no joint can change leave the system regular.
-        system[:, n:, n:] = -(DAMPING**2) * np.eye(3)
+        system[:, n:, n:] = -SLACK * np.eye(3)
         right[:, :n] = (np.swapaxes(angular, 1, 2) @ error[:, 3:, None])[..., 0]
         right[:, n:] = error[:, :3]
         out: Array = np.linalg.solve(system, right[..., None])[:, :n, 0]
@@ -222,8 +221,9 @@ def command_for(
     target, begin, single = _wanted(robot, wanted, frame, start)
     parts = [command.solve(target[i : i + _BATCH], begin[i : i + _BATCH]) for i in range(0, len(begin), _BATCH)]
     found = Commands(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("q", "distance", "angle")))
-    whole = np.count_nonzero(command.moving) >= _POSE
-    missed = ~(found.distance <= CLOSE) | (whole & ~(found.angle <= CLOSE))
+    missed = ~(found.distance <= CLOSE)
+    if command.whole:
+        missed |= ~(found.angle <= CLOSE)
     if missed.any():
         k = int(np.argmax(missed))
         where = ", ".join(f"{x:.4g}" for x in begin[k])

@@ -157,8 +157,8 @@ def dh_table(
     convention : {"standard", "modified"}
         Standard, or modified as by Craig and Khalil.
     hayati : bool
-        Use Hayati's angle beta between joints whose axes are parallel in the file. Without it theta, d and a of nearly parallel
-        axes change by metres and radians with the smallest tilt, and have standard deviations of that size.
+        Use Hayati's angle beta between joints whose axes are parallel in the file. Without it theta, d and a of nearly
+        parallel axes change by metres and radians with the smallest tilt, and have standard deviations of that size.
 
     Returns
     -------
@@ -319,7 +319,7 @@ def _start(line: _Line) -> _Frame:
 _NOTES = {
     "parallel": "The axes of {} and {} are parallel in the file: Hayati's beta takes the place of d.",
     "one": "The axes of {} and {} are one in the file: a, b, alpha and beta take the place of theta, d, a and alpha.",
-    "near": "The axes of {} and {} are parallel within {:.2g} rad: theta, d and a there are known as badly as they say.",
+    "near": "The axes of {} and {} are parallel within {:.2g} rad: theta, d and a are known as badly as they say.",
 }
 
 
@@ -410,10 +410,10 @@ def _table(
             groups.append((name, kind, before | {s: step[s] for s in ("theta", "d")}))
             before = {s: t for s, t in step.items() if s not in ("theta", "d")}
     slopes = np.array([t.slope for _, _, step in groups for t in step.values()])
-    spread = slopes @ covariance @ slopes.T
-    std = iter(np.sqrt(np.maximum(np.diag(spread), 0.0)))
+    own = slopes @ covariance @ slopes.T
+    std = iter(np.sqrt(np.maximum(np.diag(own), 0.0)))
     rows = []
     for name, kind, step in groups:
         errors = {s: float(next(std)) for s in step}
         rows.append(DhRow(name, kind, {s: float(t.value) for s, t in step.items()}, errors))
-    return DhTable(convention, tuple(rows), spread, tuple(notes))
+    return DhTable(convention, tuple(rows), own, tuple(notes))

@@ -12,7 +12,7 @@ Source: `dynid.geometry.kinematics`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -130,7 +130,9 @@ class RealRobot:
     bodies: Robot | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "unknowns", tuple(self.unknowns))
+        # Kinds may be given as their words.
+        known = tuple(replace(u, kind=UnknownKind(u.kind)) for u in self.unknowns)
+        object.__setattr__(self, "unknowns", known)
         object.__setattr__(self, "values", checked_values(self.robot, self.unknowns, self.values))
 
     def place(self, q: Array, frames: Sequence[str]) -> dict[str, Placed]:
