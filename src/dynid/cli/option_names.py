@@ -20,6 +20,8 @@ _PARAMETERS = {
     "centre": "center",
     "payload": "payload_mass",
     "reference": "reference_joints",
+    "distances": "distance",
+    "surfaces": "surface",
 }
 _BY_COMMAND = {
     "inspect": {"method": "grouping"},

@@ -13,9 +13,13 @@ from .files import write_calibrated as write_calibrated
 from .hartenberg import DhRow as DhRow
 from .hartenberg import DhTable as DhTable
 from .hartenberg import dh_table as dh_table
+from .hidden import Remedy as Remedy
+from .hidden import remedies as remedies
 from .kinematics import Geometry as Geometry
 from .measurements.points import Points as Points
 from .measurements.sockets import Sockets as Sockets
+from .posture_errors import PostureErrors as PostureErrors
+from .posture_errors import posture_errors as posture_errors
 from .problem import Problem as Problem
 from .reading import ReadMeasurements as ReadMeasurements
 from .reading import read_measurements as read_measurements

@@ -107,7 +107,8 @@ def read_measurements(
         Units, guessed where they are not given: q (rad, deg), slide (m, mm), points and lengths (m, cm, mm), rotation
         (rad, deg).
     joints : sequence of str, optional
-        Joint columns in the robot's order, of all joints or of those that move the frame; found by name by default.
+        Joint columns by name or number (from 0) in the robot's order, of all joints or of those that move the frame;
+        found by name by default.
     places : {"folder", "file", "none"}, optional
         What is one place, left out of the fit as a whole in validation, where files do not tell. Default: folders where
         there are several, else files.

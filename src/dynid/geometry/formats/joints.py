@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dynid.errors import InvalidValue, MissingJoints, TooFew, UnknownName, did_you_mean, keyword
 from dynid.geometry.formats.piece import UNITS, Settings
+from dynid.reading import whole_number
 from dynid.recording.names import Group, groups, named_unit
 from dynid.recording.table import Table, shown
 
@@ -42,14 +43,8 @@ def joint_columns(table: Table, settings: Settings) -> dict[int, str]:
     """
     names, robot, needed = table.names, settings.robot, settings.carrying
     if settings.joints:
-        for name in settings.joints:
-            if name not in names:
-                raise UnknownName(
-                    f"there is no column '{name}' among {shown(names)}{did_you_mean(name, names)}",
-                    "joints",
-                    where=table.file,
-                )
-        return dict(zip(_in_order(len(settings.joints), settings, table.file), settings.joints, strict=True))
+        columns = [_column(name, names, table.file) for name in settings.joints]
+        return dict(zip(_in_order(len(columns), settings, table.file), columns, strict=True))
     if not table.header:
         return dict(zip(_in_order(len(names), settings, table.file), names, strict=True))
     exact = {k: name for k, name in enumerate(robot.coordinates) if name in names}
@@ -70,6 +65,18 @@ def joint_columns(table: Table, settings: Settings) -> dict[int, str]:
         f"name the joint columns in the robot's order, {keyword('joints')}",
         missing,
         where=table.file,
+    )
+
+
+def _column(name: str, names: Sequence[str], file: str) -> str:
+    """A column by its name, or by its number from 0."""
+    if name in names:
+        return name
+    number = whole_number(name)
+    if number is not None and number < len(names):
+        return names[number]
+    raise UnknownName(
+        f"there is no column '{name}' among {shown(names)}{did_you_mean(name, names)}", "joints", where=file
     )
 
 
