@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, TooFew, UnknownName
 from dynid.hypothesis import Hypothesis, TestCode, chi2_tail, corrected, f_ratio
+from tests.support.errors import Error, expect_error
 
 WORDS = Hypothesis(
     TestCode.NORMALITY, "a test", "nothing is there", "nothing is seen", "something is there", "go on", "look"
@@ -57,14 +58,14 @@ def test_no_noise_at_all_is_certain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "error"),
     [
-        (lambda: corrected([0.1, 2.0]), "between 0 and 1"),
-        (lambda: corrected([0.1], "sidak"), "correction 'sidak' is unknown"),  # type: ignore[arg-type]
-        (lambda: WORDS.judge(1.0, "", 0.5, 5.0), "level must lie between"),
-        (lambda: f_ratio(1.0, 2, 1.0, 0), "too few independent rows"),
+        (lambda: corrected([0.1, 2.0]), (InvalidValue, "p_values")),
+        (lambda: corrected([0.1], "sidak"), (UnknownName, "correction")),  # type: ignore[arg-type]
+        (lambda: WORDS.judge(1.0, "", 0.5, 5.0), (InvalidValue, "level")),
+        (lambda: f_ratio(1.0, 2, 1.0, 0), (TooFew, "")),
     ],
 )
-def test_bad_input_is_named(call, message: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(DataError, match=message):
+def test_bad_input_is_named(call, error: Error) -> None:  # type: ignore[no-untyped-def]
+    with expect_error(*error):
         call()

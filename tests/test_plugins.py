@@ -16,7 +16,7 @@ import dynid
 from dynid.base import records
 from dynid.cli import complete
 from dynid.cli.demo import synthetic_recording
-from dynid.errors import Duplicate, NotApplicable, WrongFormat
+from dynid.errors import Duplicate, InvalidValue, NotApplicable, UnknownName, WrongFormat
 from dynid.identification import methods
 from dynid.identification.estimators.method import method_names
 from dynid.identification.estimators.registry import own_methods
@@ -64,11 +64,11 @@ def test_a_method_of_another_package_is_one_like_any_other() -> None:
     truth = estimate.base.values(robot.parameters)
     assert np.all(np.abs(estimate.beta - truth) < 5 * estimate.std)
     assert list(methods())[-1] == "lad" == method_names()[-1]
-    for wrong, words in (
-        ({"max_iterations": 0}, "at least one"),
-        ({"loss": "huber"}, "its options are max_iterations"),
+    for wrong, error in (
+        ({"max_iterations": 0}, (InvalidValue, "max_iterations")),
+        ({"loss": "huber"}, (UnknownName, "loss")),
     ):
-        with pytest.raises(dynid.DataError, match=words):
+        with expect_error(*error):
             dynid.identify(robot, record(robot), "lad", **wrong)  # type: ignore[arg-type]
     online = OnlineIdentification(robot)
     with expect_error(NotApplicable, "method"):

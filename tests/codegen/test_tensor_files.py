@@ -131,10 +131,10 @@ def test_text_of_the_file(language: str, tmp_path: Path) -> None:
 def test_what_is_refused() -> None:
     """In one sentence each."""
     robot = dynid.load_robot("twolink")
-    for language, name in (("torch", "PyTorch"), ("jax", "JAX")):
-        with pytest.raises(dynid.DataError, match=f"closed loops is written in C and in Python, not in {name}"):
+    for language in ("torch", "jax"):
+        with expect_error(NotApplicable, "language"):
             generate_code(dynid.load_robot("fourbar"), language=language)
-        with pytest.raises(dynid.DataError, match=f"the parameters are an argument in {name}"):
+        with expect_error(NotApplicable, "parameters"):
             generate_code(robot, language=language, parameters="standard")
         with expect_error(Unsupported):
             generate_code(robot, ("regressor",), language=language)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dynid import DataError
+from dynid.errors import InvalidValue, NotApplicable, UnknownName
 from dynid.excitation.basis import (
     Basis,
     BSpline,
@@ -22,6 +22,7 @@ from dynid.excitation.basis import (
     at_rest,
 )
 from dynid.excitation.design import FAMILIES, make_family
+from tests.support.errors import expect_error
 
 Array = NDArray[np.float64]
 
@@ -228,38 +229,38 @@ def test_fourier_coefficients_are_speeds() -> None:
 
 
 BAD: dict[str, tuple[Callable[[], object], str]] = {
-    "no duration": (lambda: Fourier(0.0), "duration"),
-    "negative duration": (lambda: Quintic(-1.0), "duration"),
-    "endless": (lambda: BSpline(np.inf), "duration"),
-    "not a number": (lambda: CubicSpline(np.nan), "duration"),
-    "no duration of points": (lambda: PointToPoint(0.0), "duration"),
-    "no duration of both": (lambda: FourierQuintic(0.0), "duration"),
-    "no duration to stretch to": (lambda: Stretched(Fourier(T), 0.0), "duration"),
-    "no harmonics": (lambda: Fourier(T, 0), "harmonics"),
-    "negative harmonics": (lambda: Fourier(T, -2), "harmonics"),
-    "empty harmonics": (lambda: Fourier(T, ()), "harmonics"),
-    "harmonic 0": (lambda: Fourier(T, (0, 1)), "harmonics"),
-    "twice the same": (lambda: Fourier(T, (2, 2)), "harmonics"),
-    "half a harmonic": (lambda: Fourier(T, (1.5, 2)), "harmonics"),  # type: ignore[arg-type]
-    "two and a half": (lambda: Fourier(T, 2.5), "harmonics"),  # type: ignore[arg-type]
-    "no harmonics beside": (lambda: FourierQuintic(T, 0), "harmonics"),
-    "no segment": (lambda: BSpline(T, 0), "segment"),
-    "low degree": (lambda: BSpline(T, 5, 2), "degree"),
-    "one waypoint of a spline": (lambda: CubicSpline(T, 1), "two waypoints"),
-    "one waypoint": (lambda: PointToPoint(T, 1), "two waypoints"),
-    "profile": (lambda: PointToPoint(T, 4, "cosine"), "cosine"),  # type: ignore[arg-type]
-    "all dwell": (lambda: PointToPoint(T, 4, dwell=1.0), "dwell"),
-    "negative dwell": (lambda: PointToPoint(T, 4, dwell=-0.1), "dwell"),
-    "cannot rest": (lambda: at_rest(Narrowed(Quintic(T), np.eye(6)[:, 1:2])), "cannot be at rest"),
-    "unknown end": (lambda: at_rest(Quintic(T), ends=("finish",)), "finish"),
-    "no end": (lambda: at_rest(Quintic(T), ends=()), "rests"),
-    "no order": (lambda: at_rest(Quintic(T), orders=()), "rests"),
-    "unknown family": (lambda: make_family("sine", T, 5), "sine"),
+    "no duration": (lambda: Fourier(0.0), (InvalidValue, "duration")),
+    "negative duration": (lambda: Quintic(-1.0), (InvalidValue, "duration")),
+    "endless": (lambda: BSpline(np.inf), (InvalidValue, "duration")),
+    "not a number": (lambda: CubicSpline(np.nan), (InvalidValue, "duration")),
+    "no duration of points": (lambda: PointToPoint(0.0), (InvalidValue, "duration")),
+    "no duration of both": (lambda: FourierQuintic(0.0), (InvalidValue, "duration")),
+    "no duration to stretch to": (lambda: Stretched(Fourier(T), 0.0), (InvalidValue, "duration")),
+    "no harmonics": (lambda: Fourier(T, 0), (InvalidValue, "harmonics")),
+    "negative harmonics": (lambda: Fourier(T, -2), (InvalidValue, "harmonics")),
+    "empty harmonics": (lambda: Fourier(T, ()), (InvalidValue, "harmonics")),
+    "harmonic 0": (lambda: Fourier(T, (0, 1)), (InvalidValue, "harmonics")),
+    "twice the same": (lambda: Fourier(T, (2, 2)), (InvalidValue, "harmonics")),
+    "half a harmonic": (lambda: Fourier(T, (1.5, 2)), (InvalidValue, "harmonics")),  # type: ignore[arg-type]
+    "two and a half": (lambda: Fourier(T, 2.5), (InvalidValue, "harmonics")),  # type: ignore[arg-type]
+    "no harmonics beside": (lambda: FourierQuintic(T, 0), (InvalidValue, "harmonics")),
+    "no segment": (lambda: BSpline(T, 0), (InvalidValue, "segments")),
+    "low degree": (lambda: BSpline(T, 5, 2), (InvalidValue, "segments")),
+    "one waypoint of a spline": (lambda: CubicSpline(T, 1), (InvalidValue, "waypoints")),
+    "one waypoint": (lambda: PointToPoint(T, 1), (InvalidValue, "waypoints")),
+    "profile": (lambda: PointToPoint(T, 4, "cosine"), (UnknownName, "profile")),  # type: ignore[arg-type]
+    "all dwell": (lambda: PointToPoint(T, 4, dwell=1.0), (InvalidValue, "dwell")),
+    "negative dwell": (lambda: PointToPoint(T, 4, dwell=-0.1), (InvalidValue, "dwell")),
+    "cannot rest": (lambda: at_rest(Narrowed(Quintic(T), np.eye(6)[:, 1:2])), (NotApplicable, "ends")),
+    "unknown end": (lambda: at_rest(Quintic(T), ends=("finish",)), (InvalidValue, "ends")),
+    "no end": (lambda: at_rest(Quintic(T), ends=()), (InvalidValue, "ends")),
+    "no order": (lambda: at_rest(Quintic(T), orders=()), (InvalidValue, "ends")),
+    "unknown family": (lambda: make_family("sine", T, 5), (UnknownName, "family")),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_arguments(name: str) -> None:
-    make, word = BAD[name]
-    with pytest.raises(DataError, match=word):
+    make, error = BAD[name]
+    with expect_error(*error):
         make()

@@ -9,12 +9,12 @@ import pytest
 
 import dynid
 from dynid.cli.demo import synthetic_recording
-from dynid.errors import DynidError, Mismatch, NotIdentifiable
+from dynid.errors import DynidError, InvalidType, InvalidValue, Mismatch, NotApplicable, NotIdentifiable
 from dynid.excitation import Information, StackEnd, earlier_information, stack_excitations, stacking
 from dynid.excitation.stacking import ExcitationStack
 from dynid.identification import observe
 from dynid.robot.model import Robot
-from tests.support.errors import expect_error
+from tests.support.errors import Error, expect_error
 
 LIMITS = {"*": {"acceleration": 10.0}}
 NOISE = np.array([0.3, 0.05])
@@ -187,19 +187,19 @@ def test_progress_says_which_motion(robot: Robot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "culprit"),
+    ("settings", "error"),
     [
-        ({"target": 0.0}, "target"),
-        ({"least_gain": 1.0}, "least gain"),
-        ({"most": 0}, "number of motions"),
-        ({"family": "fourier-free"}, "do not join"),
-        ({"rate": 0.0}, "rate"),
-        ({"after": "run.csv"}, "got str"),
+        ({"target": 0.0}, (InvalidValue, "target")),
+        ({"least_gain": 1.0}, (InvalidValue, "least_gain")),
+        ({"most": 0}, (InvalidValue, "most")),
+        ({"family": "fourier-free"}, (NotApplicable, "family")),
+        ({"rate": 0.0}, (InvalidValue, "rate")),
+        ({"after": "run.csv"}, (InvalidType, "")),
     ],
 )
-def test_bad_settings_are_named(settings: dict[str, object], culprit: str, robot: Robot) -> None:
+def test_bad_settings_are_named(settings: dict[str, object], error: Error, robot: Robot) -> None:
     """Before any search."""
-    with pytest.raises(dynid.DataError, match=culprit):
+    with expect_error(*error):
         stack(robot, **settings)
 
 

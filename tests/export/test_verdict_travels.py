@@ -22,10 +22,11 @@ import dynid
 from dynid import DataError, Estimate, Robot
 from dynid.cli.main import app
 from dynid.errors import DamagedFile
-from dynid.export.label import Decided, Label, body_origins, body_values_and_slopes, label_of
+from dynid.export.label import Label, label_of
 from dynid.export.simulators.registry import simulator_names, simulator_target
 from dynid.feasibility.box import Wall
 from dynid.identification import ParameterDraws
+from dynid.identification.bodies import Decided, body_origins, body_values_and_slopes
 from dynid.identification.domain import Domain
 from dynid.identification.judgement import Grade, Judgement
 from dynid.robot import ActuatorLaw

@@ -10,6 +10,7 @@ from dynid.errors import ModelError
 from dynid.friction.models import FRICTION_WORDS, friction_model
 from dynid.friction.pieces import PIECES, Features
 from dynid.friction.separable import Separable
+from tests.support.errors import expect_error
 
 RNG = np.random.default_rng(5)
 FEATURES = Features(RNG.normal(size=60), RNG.normal(size=60), RNG.uniform(15, 60, 60))
@@ -68,7 +69,7 @@ def test_limits_of_models_are_other_models() -> None:
 
 @pytest.mark.parametrize("name", ["", "sliding", "stribeck+", "stribeck+tanh+sigmoid+rolling"])
 def test_unknown_models_are_refused_in_words(name: str) -> None:
-    with pytest.raises(ModelError, match="friction model"):
+    with expect_error(ModelError, "name", "unknown_name" if name else "invalid_type"):
         friction_model(name)
 
 

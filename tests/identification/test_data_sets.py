@@ -127,7 +127,7 @@ def test_methods_that_cannot_stream_are_refused(dataset: DataSet) -> None:
     joined = observe(ROBOT, dataset, signals=SIGNALS)
     joined = joined.joined(joined)
     for method in ("irls", "gls"):
-        with pytest.raises(dynid.DataError, match=f"'{method}' needs the samples again"):
+        with expect_error(NotApplicable, "method"):
             identify(ROBOT, joined, method)
     with expect_error(NotApplicable, "known"):
         observe(ROBOT, dataset, known=np.zeros(len(ROBOT.layout)))
@@ -327,7 +327,7 @@ def test_a_bad_partition_is_named_and_may_be_left_out(
     damage(Path(dataset.source) / "run=3.parquet")
     with pytest.raises(dynid.DataError, match=r"run=3\.parquet.*" + words) as error:
         observe(ROBOT, dataset, signals=SIGNALS)
-    assert "skip_bad" in str(error.value)
+    assert error.value.argument == "skip_bad"
     seen = observe(ROBOT, dataset, signals=SIGNALS, skip_bad=True)
     assert [one.partition for one in seen.left_out] == ["run=3.parquet"]
     assert any("1 of 6 partitions are left out: partition run=3.parquet" in note for note in seen.notes)

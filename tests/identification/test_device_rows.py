@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.errors import DynidError, NotApplicable
+from dynid.errors import DynidError, NotApplicable, UnknownName
 from dynid.identification import row_stream
 from dynid.identification.observation import Observation
 from dynid.identification.observing import observe
@@ -239,13 +239,13 @@ def test_an_observation_is_folded_already() -> None:
 @pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("name", ["abacus", "cuda:x", "", 3])
 def test_an_unknown_device_is_refused(name: Any, device: str) -> None:
-    with pytest.raises(dynid.DataError, match="is unknown: use 'cuda'"):
+    with expect_error(UnknownName, "device"):
         observe(arm(), recorded(arm(), 100), device=name)
 
 
 @pytest.mark.usefixtures("idle")
 def test_a_missing_graphics_card_is_said_to_be_missing(device: str) -> None:
-    with pytest.raises(dynid.DynidError, match="finds no such graphics card"):
+    with expect_error(DynidError, "device", "unknown_name"):
         observe(arm(), recorded(arm(), 100), device="cuda:99")
 
 

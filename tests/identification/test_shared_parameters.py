@@ -133,12 +133,12 @@ def test_runs_with_offsets_of_their_own() -> None:
 def test_plain_words_for_bad_input() -> None:
     """Each mistake is one sentence."""
     pairs = data()
-    for arguments, words in (
-        ({"own": "nothing_*"}, "no parameter matches"),
-        ({"method": "tls"}, "method 'tls'"),
-        ({"labels": ("a", "a", "b")}, "labels"),
+    for arguments, error in (
+        ({"own": "nothing_*"}, (UnknownName, "pattern")),
+        ({"method": "tls"}, (UnknownName, "method")),
+        ({"labels": ("a", "a", "b")}, (Mismatch, "labels")),
     ):
-        with pytest.raises(dynid.DataError, match=words):
+        with expect_error(*error):
             dynid.identification.identify_shared(pairs, signals=EXACT, **arguments)
     with expect_error(TooFew, "models"):
         dynid.identification.identify_shared(pairs[:1], signals=EXACT)

@@ -8,9 +8,9 @@ import scipy
 
 import dynid
 from dynid.dynamics.kernels.projection import project
-from dynid.errors import InvalidValue
+from dynid.errors import Duplicate, InvalidValue, MissingArgument, ModelError
 from dynid.legs.contacts import Contact, as_contacts, check_rank, contact_jacobian, standing_states
-from tests.support.errors import expect_error
+from tests.support.errors import Error, expect_error
 from tests.support.walkers import feet, walker
 
 
@@ -73,14 +73,14 @@ def test_contacts_without_rank_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "error"),
     [
-        ([], "at least one is needed"),
-        (["FL_foot", "FL_foot"], "named twice"),
-        (["paw"], "no link or frame 'paw'"),
+        ([], (MissingArgument, "feet")),
+        (["FL_foot", "FL_foot"], (Duplicate, "feet")),
+        (["paw"], (ModelError, "frame", "unknown_name")),
     ],
 )
-def test_wrong_feet(given: list[str], message: str) -> None:
+def test_wrong_feet(given: list[str], error: Error) -> None:
     """One sentence each."""
-    with pytest.raises(dynid.DynidError, match=message):
+    with expect_error(*error):
         as_contacts(walker(), given)

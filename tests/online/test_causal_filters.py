@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import DataError
+from dynid.errors import InvalidValue, TooLarge
 from dynid.online import causal_filters
+from tests.support.errors import Error, expect_error
 
 
 @pytest.mark.parametrize(("rate", "cutoff"), [(1000.0, None), (125.0, None), (100.0, 10.0), (40.0, None)])
@@ -41,9 +42,14 @@ def test_rows_follow_the_band() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "cutoff", "reason"),
-    [(0.0, None, "positive"), (100.0, 50.0, "two fifths"), (100.0, 0.0, "two fifths"), (1e5, 1.0, "decimate")],
+    ("rate", "cutoff", "error"),
+    [
+        (0.0, None, (InvalidValue, "rate")),
+        (100.0, 50.0, (InvalidValue, "cutoff")),
+        (100.0, 0.0, (InvalidValue, "cutoff")),
+        (1e5, 1.0, (TooLarge, "cutoff")),
+    ],
 )
-def test_what_cannot_be_filtered_is_refused(rate: float, cutoff: float | None, reason: str) -> None:
-    with pytest.raises(DataError, match=reason):
+def test_what_cannot_be_filtered_is_refused(rate: float, cutoff: float | None, error: Error) -> None:
+    with expect_error(*error):
         causal_filters(rate, cutoff)

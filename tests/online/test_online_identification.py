@@ -11,11 +11,19 @@ import scipy
 from numpy.typing import NDArray
 
 import dynid
-from dynid.errors import ConflictingArguments, DataError, InvalidShape, Mismatch, MissingArgument, NotApplicable, TooFew
+from dynid.errors import (
+    ConflictingArguments,
+    InvalidShape,
+    InvalidValue,
+    Mismatch,
+    MissingArgument,
+    NotApplicable,
+    TooFew,
+)
 from dynid.identification.pipeline import identify
 from dynid.online import OnlineIdentification
 from dynid.online.identification import BLOCKS
-from tests.support.errors import expect_error
+from tests.support.errors import Error, expect_error
 from tests.support.synthetic import EXACT, arm, base_of, record
 
 Array = NDArray[np.float64]
@@ -265,16 +273,16 @@ def test_the_compiled_part_creates_no_array() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("settings", "error"),
     [
-        ({"forgetting": 1.0, "window": 2.0}, "not both"),
-        ({"forgetting": -1.0}, "positive"),
-        ({"window": 0.0}, "positive"),
-        ({"feasible_every": 0.0}, "positive"),
+        ({"forgetting": 1.0, "window": 2.0}, (ConflictingArguments, "forgetting")),
+        ({"forgetting": -1.0}, (InvalidValue, "")),
+        ({"window": 0.0}, (InvalidValue, "")),
+        ({"feasible_every": 0.0}, (InvalidValue, "feasible_every")),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused(settings: dict[str, float], reason: str) -> None:
-    with pytest.raises(DataError, match=reason):
+def test_settings_that_cannot_be_used_are_refused(settings: dict[str, float], error: Error) -> None:
+    with expect_error(*error):
         online(**settings)
 
 

@@ -9,7 +9,7 @@ import polars
 import pytest
 
 import dynid
-from dynid.errors import DamagedFile, MissingData, NotFinite, TooLarge
+from dynid.errors import DamagedFile, MissingData, NotFinite, TooLarge, Unsupported, WrongFormat
 from dynid.recording import DataSet, open_dataset
 from dynid.recording.dataset import is_long
 from dynid.recording.recording import Recording
@@ -144,8 +144,8 @@ def test_which_files_are_read_in_pieces(
     monkeypatch.setenv("DYNID_MAX_WHOLE_BYTES", "10000")
     assert [name for name in files if is_long(tmp_path / name)] == ["long.csv"]
     assert not is_long(tmp_path) and not is_long({"q": "long.csv"}) and not is_long("s3://bucket/long.csv")
-    for name, words in (("utf16.csv", "UTF-16"), ("long.mat", "only files that end in .csv")):
-        with pytest.raises(dynid.DataError, match=words):
+    for name, error in (("utf16.csv", (Unsupported, "")), ("long.mat", (WrongFormat, ""))):
+        with expect_error(*error):
             open_dataset(tmp_path / name, ROBOT)
     monkeypatch.delenv("DYNID_MAX_WHOLE_BYTES")
     assert not is_long(tmp_path / "long.csv")

@@ -17,8 +17,8 @@ import pytest
 
 import dynid
 from dynid.cli.demo import Demo, run_demo
+from dynid.identification.bodies import total_mass
 from dynid.report.charts import Chart, interval, ticks
-from dynid.report.masses import total_mass
 from dynid.report.section_bodies import ellipsoid
 from dynid.report.thinning import thinned
 from tests.support import commands

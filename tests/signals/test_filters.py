@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.errors import InvalidValue, NotIdentifiable, TooFew
+from dynid.errors import InvalidValue, TooFew
 from dynid.signals.filters import (
     average_periods,
     decimate,
     derivative,
-    estimate_delay,
     lowpass,
     median,
 )
@@ -92,15 +91,3 @@ def test_averaging_periods_reduces_noise() -> None:
     assert np.std(mean - x[:1000]) == pytest.approx(0.1 / np.sqrt(10), rel=0.1)
     with expect_error(TooFew, "period"):
         average_periods(x[:10], 1000)
-
-
-@pytest.mark.parametrize("lag", [0.0, 0.0137, 0.18, -0.05])
-def test_delay_is_found_to_a_fraction_of_a_sample(lag: float) -> None:
-    """Also a reversed signal and a lead."""
-    rate = 100.0
-    t = np.arange(0, 30, 1 / rate)
-    signal = lambda x: np.sin(2.1 * x) + 0.5 * np.sin(5.3 * x + 1)  # noqa: E731
-    found = estimate_delay(signal(t), -2.0 * signal(t - lag), rate)
-    assert found == pytest.approx(lag, abs=2e-3)
-    with expect_error(NotIdentifiable):
-        estimate_delay(np.ones(100), signal(t)[:100], rate)

@@ -5,8 +5,10 @@ import pytest
 import scipy
 
 import dynid
-from dynid import ClosedLoop, DataError
+from dynid import ClosedLoop
 from dynid.dynamics import kinetic_energy, potential_energy
+from dynid.errors import Mismatch, NotApplicable
+from tests.support.errors import expect_error
 from tests.support.linkages import InMujoco, parallelogram, stuck
 
 
@@ -112,10 +114,10 @@ def test_singular_posture_ends_a_simulation():
 def test_refused():
     robot = dynid.load_robot("fourbar")
     effects = dynid.simulation.UnmodeledEffects(stiction=0.1, stribeck_velocity=0.1)
-    with pytest.raises(DataError, match="unmodeled effects are not available for robots with closed loops"):
+    with expect_error(NotApplicable, "unmodeled"):
         dynid.simulate(robot, ClosedLoop(controller=_free()), np.zeros((10, 1)), unmodeled=effects)
     other = dynid.controllers.computed_torque(
         1000.0, dynid.load_robot("twolink").locked({"joint2": 0.0}), kp=1.0, kd=1.0
     )
-    with pytest.raises(DataError, match="must have the joints of robot 'fourbar'"):
+    with expect_error(Mismatch, "controller"):
         dynid.simulate(robot, ClosedLoop(controller=other), np.zeros((10, 1)))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dynid.cli.project import load_project
-from dynid.errors import DataError, MissingArgument
+from dynid.errors import MissingArgument, MissingFile
 from dynid.studio.actuator_step import ActuatorChoice, ActuatorStep, ErrorRow, ValueRow, error_rows, value_rows
 from dynid.studio.actuators_panel import error_bars
 from dynid.studio.runs import LogRuns
@@ -57,12 +57,12 @@ def test_what_is_missing_is_one_sentence(session: Session, tmp_path: Path) -> No
         asyncio.run(step.identify(ActuatorChoice("pd:1,1")))
     (tmp_path / "log.csv").write_text("x")
     session.use(LogRuns(("log.csv",)))
-    for choice, words in (
-        (ActuatorChoice(), "give the law"),
-        (ActuatorChoice("gone.toml"), "no file 'gone.toml'"),
-        (ActuatorChoice("pd:1,1", unknown=()), "at least one unknown"),
+    for choice, error in (
+        (ActuatorChoice(), (MissingArgument, "")),
+        (ActuatorChoice("gone.toml"), (MissingFile, "name")),
+        (ActuatorChoice("pd:1,1", unknown=()), (MissingArgument, "unknown")),
     ):
-        with pytest.raises(DataError, match=words):
+        with expect_error(*error):
             asyncio.run(step.identify(choice))
     assert session.project.section("actuators") == {}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dynid.cli.project import load_project
-from dynid.errors import DataError, MissingArgument, NotWritable
+from dynid.errors import DataError, InvalidValue, MissingArgument, MissingFile, NotWritable
 from dynid.studio.fleet_panel import fleet_rows
 from dynid.studio.fleet_step import FLEET_LOGS, FleetChoice, FleetRun, FleetStep, guessed_run
 from dynid.studio.session import Session
@@ -57,12 +57,12 @@ def test_wrong_choices_are_one_sentence(step: FleetStep) -> None:
             FleetRun("B.csv", unit, day)
     with expect_error(MissingArgument, "logs"):
         step.arrange([])
-    for choice, words in (
-        (FleetChoice(), "choose the folder"),
-        (FleetChoice("../elsewhere"), "plain file name"),
-        (FleetChoice("gone"), "no folder 'gone'"),
+    for choice, error in (
+        (FleetChoice(), (MissingArgument, "folder")),
+        (FleetChoice("../elsewhere"), (InvalidValue, "name")),
+        (FleetChoice("gone"), (MissingFile, "folder")),
     ):
-        with pytest.raises(DataError, match=words):
+        with expect_error(*error):
             asyncio.run(step.identify(choice))
 
 

@@ -9,12 +9,15 @@ import pytest
 
 from dynid.errors import DynidError
 
-__all__ = ["expect_error"]
+__all__ = ["Error", "expect_error"]
+
+# Class, argument and, where it is not that of the class, code: what tables of cases hold for `expect_error`.
+Error = tuple[type[DynidError], str] | tuple[type[DynidError], str, str]
 
 
 @contextmanager
 def expect_error(
-    kind: type[DynidError], argument: str = "", *, code: str = ""
+    kind: type[DynidError], argument: str = "", code: str = ""
 ) -> Iterator[pytest.ExceptionInfo[DynidError]]:
     """Expect an error of exactly this class, about this argument, with this code; by default that of the class."""
     with pytest.raises(kind) as info:

@@ -275,6 +275,6 @@ def _latex(source: Robot | Estimate, output: Path, parameters: str | None, untru
     if label is None:
         write_text(output, text)
         return []
-    about = label.lines() if kind == "standard" else label.head()
+    about = (label if kind == "standard" else label.without_bodies()).lines()
     write_text(output, "".join(f"% {one_line(line)}\n" for line in about) + text)
     return label.warnings

@@ -77,12 +77,10 @@ def error_lines(estimate: Estimate, validation: Validation | None) -> list[str]:
 
 def mass_lines(estimate: Estimate) -> list[str]:
     """The total mass beside that of the a-priori model, then masses of links that were given, and a box that is off."""
+    from dynid.identification.bodies import total_mass
     from dynid.identification.summary import body_lines
-    from dynid.report.masses import total_mass
 
-    mass = total_mass(estimate)
-    total = f"total mass: {mass.after:.3g} kg, a priori {mass.before:.3g} kg; {mass.words}"
-    return [total, *body_lines(estimate)]
+    return [f"total mass: {total_mass(estimate).sentence}", *body_lines(estimate)]
 
 
 def next_lines(assessment: Assessment | None, output: Path | None, report: Path | None) -> list[str]:

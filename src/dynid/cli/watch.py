@@ -77,7 +77,7 @@ def watch(
     follower = Follower(inputs.robot, reader, link=link, model=inputs.estimate, settings=settings)
     lines = open_source(source)
     try:
-        with _display(lines.name, follower) as shown:
+        with _display(lines.name) as shown:
             _follow(lines, follower, seconds, every, shown)
     finally:
         lines.close()
@@ -131,7 +131,7 @@ def _show(state: FollowerState, table: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def _display(name: str, follower: Follower) -> Iterator[Callable[[FollowerState], None]]:
+def _display(name: str) -> Iterator[Callable[[FollowerState], None]]:
     """A function that shows the state: a table on a terminal, a line elsewhere; both on standard error."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda state: print(state.line(), file=sys.stderr, flush=True)

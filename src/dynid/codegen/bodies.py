@@ -213,7 +213,7 @@ def joint_bodies(robot: Robot, graph: Graph, values: Sequence[Node | float]) -> 
         tidy = tidy_frames(robot, placements)
         placements, offsets = tidy.placements, tidy.offsets
         mounts = [inverse_placement(d) @ y for d, y in zip(tidy.moves, mounts, strict=True)]
-        inertias = _regrouped(robot, graph, values, placements, offsets, mounts)
+        inertias = _regrouped(robot, graph, values, placements, mounts)
     else:
         inertias = _moved(robot, graph, values, mounts)
     bodies = [
@@ -307,7 +307,6 @@ def _regrouped(
     graph: Graph,
     values: Sequence[Node | float],
     placements: list[Array],
-    offsets: Array,
     mounts: list[Array],
 ) -> list[Inertia | None]:
     """Numbers in joint frames, with what a joint's motion leaves unchanged carried by its parent."""

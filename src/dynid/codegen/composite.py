@@ -25,7 +25,7 @@ def mass_matrix(model: Bodies, q: Sequence[Node]) -> list[list[Node]]:
     first = 6 if model.floating else 0
     out = [[graph.zero] * (first + model.n) for _ in range(first + model.n)]
     for j, body in enumerate(model.bodies):
-        load = _times(graph, composite[j], *_twist(graph, body.revolute))
+        load = _times(composite[j], *_twist(graph, body.revolute))
         col = first + body.coordinate
         value = _along(load, body.revolute) * (body.ratio * body.ratio)
         out[col][col] = out[col][col] + value
@@ -46,7 +46,7 @@ def mass_matrix(model: Bodies, q: Sequence[Node]) -> list[list[Node]]:
     if model.floating:
         for k in range(6):
             s, t = _base_twist(graph, k)
-            for r, x in enumerate(_flat(_times(graph, composite[-1], s, t))):
+            for r, x in enumerate(_flat(_times(composite[-1], s, t))):
                 out[r][k] = x
     return out
 
@@ -64,8 +64,8 @@ def coriolis_matrix(model: Bodies, q: Sequence[Node], v: Sequence[Node]) -> list
     for j, body in enumerate(model.bodies):
         s, t = _twist(graph, body.revolute)
         col = first + body.coordinate
-        load = _sum(_times(graph, inertia[j], *_rate(twists[j], s, t)), _meets(terms[j], t))
-        momentum = _times(graph, inertia[j], s, t)
+        load = _sum(_times(inertia[j], *_rate(twists[j], s, t)), _meets(terms[j], t))
+        momentum = _times(inertia[j], s, t)
         back = _meets_transposed(graph, terms[j], s, t)
         value = _along(load, body.revolute) * (body.ratio * body.ratio)
         out[col][col] = out[col][col] + value
@@ -89,7 +89,7 @@ def coriolis_matrix(model: Bodies, q: Sequence[Node], v: Sequence[Node]) -> list
     if model.floating:
         for k in range(6):
             s, t = _base_twist(graph, k)
-            load = _sum(_times(graph, inertia[-1], *_rate(twists[-1], s, t)), _meets(terms[-1], t))
+            load = _sum(_times(inertia[-1], *_rate(twists[-1], s, t)), _meets(terms[-1], t))
             for r, x in enumerate(_flat(load)):
                 out[r][k] = x
     return out
@@ -212,7 +212,7 @@ def _sum(a: Wrench, b: Wrench) -> Wrench:
     return add(a[0], b[0]), add(a[1], b[1])
 
 
-def _times(graph: Graph, body: Inertia, s: Vector, t: Vector) -> Wrench:
+def _times(body: Inertia, s: Vector, t: Vector) -> Wrench:
     """Spatial inertia times a twist: force m s + t x h, moment h x s + I t."""
     m, hx, hy, hz, xx, xy, yy, xz, yz, zz = body
     h = (hx, hy, hz)

@@ -90,7 +90,7 @@ def drive_torques(
     ]
 
 
-def drive_inertia(robot: Robot, graph: Graph, values: Sequence[Node | float], mass: list[list[Node]]) -> None:
+def drive_inertia(robot: Robot, values: Sequence[Node | float], mass: list[list[Node]]) -> None:
     """Add rotor inertias to a mass matrix, whose last rows are the joints."""
     refuse_custom(robot)
     index = {name: i for i, name in enumerate(robot.parameter_names)}

@@ -252,7 +252,7 @@ def _bias_torque(r: Request) -> Built:
 def _with_rotors(r: Request, tau: list[Node]) -> list[Node]:
     """Torques and those that accelerate rotors; the accelerations are zero unless they are an argument."""
     rotors = [[r.graph.zero] * r.robot.n for _ in range(r.robot.n)]
-    drive_inertia(r.robot, r.graph, r.values, rotors)
+    drive_inertia(r.robot, r.values, rotors)
     first, a = len(tau) - r.robot.n, r.a[len(r.a) - r.robot.n :]
     turning = [r.graph.total(x * y for x, y in zip(row, a, strict=True)) for row in rotors]
     return tau[:first] + [x + y for x, y in zip(tau[first:], turning, strict=True)]
@@ -269,7 +269,7 @@ def _regressor(r: Request) -> Built:
 
 def _mass(r: Request) -> list[list[Node]]:
     out = mass_matrix(joint_bodies(r.robot, r.graph, r.values), r.q)
-    drive_inertia(r.robot, r.graph, r.values, out)
+    drive_inertia(r.robot, r.values, out)
     return out
 
 

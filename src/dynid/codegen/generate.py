@@ -288,7 +288,7 @@ def generate_code(
         made = tuple(closed_function(model, linkage, function, symbols) for function in wanted)
     head = (
         *_notes(model, estimate, date),
-        *(() if label is None else label.lines() if used and base is None else label.head()),
+        *(() if label is None else (label if used and base is None else label.without_bodies()).lines()),
         *notes,
         *([f"Beware: {flaw}."] if flaw else []),
     )

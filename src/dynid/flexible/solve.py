@@ -274,11 +274,11 @@ def stiffness_tests(rows: FlexibleRows, solution: Solution) -> tuple[StiffnessTe
     lags = u.lags(solution.x)
     parts = (*rows.torques, *rows.deflections(lags))
     linear = list(linear_rows(parts, u, solution.x, lags))
-    loads = _loads(parts, solution, lags)
+    loads = _loads(parts, solution)
     return tuple(test for kind in StiffnessKind for test in _tests(kind, rows, solution, parts, linear, loads))
 
 
-def _loads(parts: tuple[Rows, ...], solution: Solution, lags: Array) -> list[Array]:
+def _loads(parts: tuple[Rows, ...], solution: Solution) -> list[Array]:
     """Torque (m,) of the spring in every block of deflections, nothing for torques."""
     return [p.links @ solution.x[p.columns] if p.spring >= 0 else np.zeros(0) for p in parts]
 

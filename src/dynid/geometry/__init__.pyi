@@ -16,8 +16,19 @@ from .hartenberg import dh_table as dh_table
 from .hidden import Remedy as Remedy
 from .hidden import remedies as remedies
 from .kinematics import Geometry as Geometry
+from .measurements.boards import Board as Board
+from .measurements.boards import detect_board as detect_board
+from .measurements.camera import BoardImages as BoardImages
+from .measurements.contacts import PointContacts as PointContacts
+from .measurements.inclination import Inclination as Inclination
+from .measurements.kinds import MEASUREMENTS as MEASUREMENTS
+from .measurements.kinds import MeasurementKind as MeasurementKind
+from .measurements.lengths import Lengths as Lengths
 from .measurements.points import Points as Points
+from .measurements.poses import Poses as Poses
 from .measurements.sockets import Sockets as Sockets
+from .measurements.touches import Surface as Surface
+from .measurements.touches import Touches as Touches
 from .posture_errors import PostureErrors as PostureErrors
 from .posture_errors import posture_errors as posture_errors
 from .problem import Problem as Problem
@@ -27,5 +38,7 @@ from .tables import ZeroOffset as ZeroOffset
 from .tables import ur_kinematics as ur_kinematics
 from .tables import zero_offsets as zero_offsets
 from .tables import zeros_text as zeros_text
+from .together import WholeEstimate as WholeEstimate
+from .together import identify_whole as identify_whole
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown

@@ -25,11 +25,11 @@ from dynid.geometry.tangents import Placed, across, left_jacobian, rotations
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind, axis_letters, joint_axes, joint_unknowns
 from dynid.robot.model import Robot
 
-__all__ = ["Geometry", "Postures"]
+__all__ = ["ALONG", "Geometry", "Postures"]
 
 Array = NDArray[np.float64]
 
-_TRANSLATION, _TURN, _ALONG = 0, 1, 2
+_TRANSLATION, _TURN, ALONG = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class Geometry:
         mine = [(k, c, postures.slope(i, c.symbol)) for k, c in enumerate(self.columns) if c.joint == i]
         at = at + frame @ sum((x[k] * c.direction for k, c, _ in mine if c.form == _TRANSLATION), np.zeros(3))
         bend = sum((np.outer(x[k] * s, c.direction) for k, c, s in mine if c.form == _TURN), np.zeros((1, 3)))
-        position = postures.reading(i) + sum((x[k] * s for k, c, s in mine if c.form == _ALONG), 0.0)
+        position = postures.reading(i) + sum((x[k] * s for k, c, s in mine if c.form == ALONG), 0.0)
         jacobian = frame @ left_jacobian(bend)
         rotation = frame @ rotations(bend)
         axis = rotation @ joint.axis
@@ -163,10 +163,10 @@ class Geometry:
         for k, c, slope in mine:
             if c.form == _TRANSLATION:
                 move[..., k] = frame @ c.direction
-            elif c.form == _ALONG and joint.kind == "prismatic":
+            elif c.form == ALONG and joint.kind == "prismatic":
                 move[..., k] = axis * slope[:, None]
             else:
-                turn[..., k] = slope[:, None] * (axis if c.form == _ALONG else jacobian @ c.direction)
+                turn[..., k] = slope[:, None] * (axis if c.form == ALONG else jacobian @ c.direction)
                 turned.append(k)
         move[..., turned] = across(turn[..., turned], -at)
         if joint.kind == "prismatic":
@@ -231,7 +231,7 @@ def _column(robot: Robot, joint: int, unknown: Unknown) -> _Column:
         return _Column(joint, _TRANSLATION, unknown.symbol, axes[:, letters.index(unknown.symbol)])
     if unknown.kind in (UnknownKind.ROTATION, UnknownKind.BENDING):
         return _Column(joint, _TURN, unknown.symbol, axes[:, letters.index(unknown.symbol[1:])])
-    return _Column(joint, _ALONG, unknown.symbol, robot.joints[joint].axis)
+    return _Column(joint, ALONG, unknown.symbol, robot.joints[joint].axis)
 
 
 def _letters(robot: Robot, joint: int) -> list[str]:

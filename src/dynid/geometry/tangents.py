@@ -20,13 +20,17 @@ __all__ = [
     "Placed",
     "Tangent",
     "across",
+    "components",
     "cross",
     "dot",
     "left_jacobian",
+    "nearby",
     "norm",
+    "perpendiculars",
     "rotation_vector",
     "rotations",
     "stacked",
+    "unit",
 ]
 
 Array = NDArray[np.float64]
@@ -100,6 +104,36 @@ def norm(a: Tangent) -> Tangent:
     length = np.linalg.norm(a.value, axis=-1)
     unit = a.value / np.where(length > 0, length, 1.0)[..., None]
     return Tangent(length, np.einsum("...ix,...i->...x", a.slope, unit))
+
+
+def unit(a: Tangent) -> Tangent:
+    """Directions of vectors, over the last axis of the values."""
+    length = np.linalg.norm(a.value, axis=-1)[..., None]
+    direction = a.value / length
+    radial = np.einsum("...ix,...i->...x", a.slope, direction)[..., None, :]
+    return Tangent(direction, (a.slope - direction[..., None] * radial) / length[..., None])
+
+
+def components(parts: list[Tangent]) -> Tangent:
+    """Numbers of the same shape as the entries of vectors, along a new last axis of the values."""
+    shape = np.broadcast_shapes(*(p.value.shape for p in parts))
+    width = parts[0].slope.shape[-1]
+    values = [np.broadcast_to(p.value, shape) for p in parts]
+    return Tangent(np.stack(values, -1), np.stack([np.broadcast_to(p.slope, (*shape, width)) for p in parts], axis=-2))
+
+
+def perpendiculars(direction: Array) -> Array:
+    """Two unit vectors (..., 2, 3) across unit vectors (..., 3)."""
+    other = np.eye(3)[np.argmin(np.abs(direction), axis=-1)]
+    first = np.cross(direction, other)
+    first = first / np.linalg.norm(first, axis=-1, keepdims=True)
+    return np.stack([first, np.cross(direction, first)], axis=-2)
+
+
+def nearby(direction: Array, x: Tangent) -> Tangent:
+    """Unit vectors (1, 3) beside one of them (3,), by small amounts (1, 2) along the two axes across it."""
+    axes = perpendiculars(direction)
+    return unit(Tangent(direction + x.value @ axes, axes.T @ x.slope))
 
 
 def stacked(parts: list[Tangent]) -> Tangent:

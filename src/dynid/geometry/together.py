@@ -1,8 +1,8 @@
 """Geometry and dynamics in one estimate: measurements of links and torques of a recording.
 
-Torques depend on where the joints are: gravity sees zeros of encoders, lengths of links and the tilt of axes. Geometry
-depends on the bodies: they bend the joints. With torque rows weighted by their independent information, and D the
-derivative of the torques in the unknowns x of the joints,
+Torques depend on where the joints are: gravity sees zeros of encoders, lengths of links and the tilt of axes, that of
+the base too. Geometry depends on the bodies: they bend the joints, which moves the links of the recording as well. With
+torque rows weighted by their independent information, and D the derivative of the torques in the unknowns x of joints,
 
     minimise  |y - W beta - D (x - x_k)|^2  +  (x - x_g)' C_g^-1 (x - x_g)
 
@@ -27,6 +27,7 @@ from dynid.dynamics.functions import inverse_dynamics
 from dynid.geometry.calibrate import calibrate_geometry
 from dynid.geometry.corrected import corrected_robot
 from dynid.geometry.estimate import GeometryEstimate
+from dynid.geometry.kinematics import ALONG
 from dynid.geometry.measurements.measurement import Measurement
 from dynid.geometry.real import HELD
 from dynid.geometry.unknowns import GeometryModel, Unknown
@@ -124,19 +125,19 @@ def identify_whole(
     """
     geometry = calibrate_geometry(robot, measurements, model, held_out=False)
     count = geometry.joint_count
-    unknowns, x = geometry.unknowns[:count], geometry.values[:count]
+    unknowns, x, moved = geometry.unknowns[:count], geometry.values[:count], recording
     for step in range(_STEPS):
-        found = identify(corrected_robot(robot, unknowns, x), recording, method, signals=signals, **keywords)
+        found = identify(corrected_robot(robot, unknowns, x), moved, method, signals=signals, **keywords)
         bodies = replace(found.identified_robot, joints=robot.joints)
         geometry = calibrate_geometry(robot, measurements, model, bodies=bodies, held_out=False)
-        new, covariance = _joined(geometry, found, recording, bodies, x)
+        new, covariance = _joined(geometry, found, moved, bodies, x)
         change = np.abs(new - x) / np.sqrt(np.diag(covariance)[:count])
-        x = new
+        x, moved = new, _as_moved(recording, geometry, new)
         if progress is not None:
             progress(Progress(f"step {step + 1}: largest change {change.max():.2g} standard deviations"))
         if change.max() < _STILL:
             break
-    found = identify(corrected_robot(robot, unknowns, x), recording, method, signals=signals, **keywords)
+    found = identify(corrected_robot(robot, unknowns, x), moved, method, signals=signals, **keywords)
     measured = np.diag(geometry.covariance)[:count]
     return WholeEstimate(
         _with_joints(geometry, x, covariance[:count, :count]),
@@ -145,6 +146,21 @@ def identify_whole(
         covariance,
         1 - np.diag(covariance)[:count] / measured,
     )
+
+
+def _as_moved(recording: Recording, geometry: GeometryEstimate, x: Array) -> Recording:
+    """The recording with positions as the links had them: bent by gravity, with the eccentricity of the encoders."""
+    place = geometry.geometry
+    robot = place.robot
+    number = {name: k for k, name in enumerate(robot.coordinates)}
+    runs = []
+    for run in recording.runs:
+        postures, q = place.postures(run.q), run.q.copy()
+        for u, value, column in zip(geometry.unknowns, x, place.columns, strict=False):
+            if column.symbol != "zero" and column.form == ALONG and u.owner in number:
+                q[:, number[u.owner]] += value * postures.slope(column.joint, column.symbol)
+        runs.append(replace(run, q=q))
+    return replace(recording, runs=tuple(runs))
 
 
 def _with_joints(geometry: GeometryEstimate, x: Array, covariance: Array) -> GeometryEstimate:

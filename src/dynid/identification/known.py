@@ -206,16 +206,18 @@ def prior_shares(estimate: Estimate) -> Array:
     left = np.max([np.diag(c) for c in remaining_covariances(estimate)], axis=0)
     inertial = np.array([p.inertial for p in estimate.robot.layout])
     # Drive parameters have no a-priori covariance of their own: only what is not observed at all is open.
-    unseen = ~np.any(np.abs(_finite_base(estimate)[0]) > 0, axis=0)
-    return np.where(unseen, 1.0, np.where(inertial, np.clip(left / variance, 0.0, 1.0), 0.0))
+    return np.where(_unseen(estimate), 1.0, np.where(inertial, np.clip(left / variance, 0.0, 1.0), 0.0))
 
 
 def remaining_covariances(estimate: Estimate) -> tuple[Array, ...]:
     """What the data leave of the a-priori covariance (p, p); of methods with a prior, their own covariance beside it.
 
-    The larger variance of a quantity is the one to trust.
+    The larger variance of a quantity is the one to trust. What no torque depends on keeps its a-priori variance: what
+    the prior says of a body's shape is not what the data say of its mass.
     """
     before, (K, C) = prior_covariance(estimate), _finite_base(estimate)
+    unseen = _unseen(estimate)
+    before[unseen[:, None] != unseen] = 0.0
     carried = before @ K.T
     total = K @ carried + C
     size = np.sqrt(np.maximum(np.diag(total), 1e-300))
@@ -223,6 +225,11 @@ def remaining_covariances(estimate: Estimate) -> tuple[Array, ...]:
     inner = np.linalg.pinv(total / np.outer(size, size), hermitian=True)
     left = before - known @ inner @ known.T
     return (left,) if estimate.standard_covariance is None else (left, estimate.standard_covariance)
+
+
+def _unseen(estimate: Estimate) -> NDArray[np.bool_]:
+    """Standard parameters (p,) that no torque of the recording depends on."""
+    return ~np.any(np.abs(_finite_base(estimate)[0]) > 0, axis=0)
 
 
 def _finite_base(estimate: Estimate) -> tuple[Array, Array]:

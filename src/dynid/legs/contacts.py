@@ -228,14 +228,14 @@ def standing_states(
     J = contact_jacobian(robot, q, mode)
     inverse = np.linalg.pinv(J)
     v = v - np.einsum("nij,nj->ni", inverse, np.einsum("nij,nj->ni", J, v))
-    turns = {k: contact_jacobian(robot, _moved(robot, q, k * _STEP * v), mode) for k in (-2, -1, 1, 2)}
+    turns = {k: contact_jacobian(robot, _moved(q, k * _STEP * v), mode) for k in (-2, -1, 1, 2)}
     rate = (8.0 * (turns[1] - turns[-1]) - (turns[2] - turns[-2])) / (12.0 * _STEP)
     wanted = -np.einsum("nij,nj->ni", rate, v)
     a = a + np.einsum("nij,nj->ni", inverse, wanted - np.einsum("nij,nj->ni", J, a))
     return q, v, a
 
 
-def _moved(robot: Robot, q: Array, turn: Array) -> Array:
+def _moved(q: Array, turn: Array) -> Array:
     """Configurations after a small motion (N, nv); the position of the base does not matter."""
     rotation = scipy.spatial.transform.Rotation
     out = q.copy()

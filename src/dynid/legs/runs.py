@@ -567,11 +567,11 @@ def _prepared(
         used=np.arange(0, len(motion.t), step),
         base=base,
         schedule=schedule,
-        noise=_first_noise(robot, even, motion, base, rate),
+        noise=_first_noise(even, motion, base, rate),
     )
 
 
-def _first_noise(robot: Robot, run: Run, motion: Motion, base: LegBase, rate: float) -> LegNoise:
+def _first_noise(run: Run, motion: Motion, base: LegBase, rate: float) -> LegNoise:
     """Noise after the low-pass, from that of one sample; torques get a share of their size beside it.
 
     White noise of density s^2 / (rate / 2) has after a low-pass at c the variance s^2 2 c / rate, and its first and

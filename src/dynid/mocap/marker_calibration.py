@@ -124,7 +124,7 @@ def _known_pose(
         local[k] = np.einsum("mji,mj->mi", turn, target[k] - at)
     offsets = np.nanmean(local, axis=0)
     rms = float(np.sqrt(np.nanmean(np.sum((local - offsets)[seen] ** 2, axis=1))))
-    return _result(model, places, offsets, rms, np.array(poses), True)
+    return _result(places, offsets, rms, np.array(poses), True)
 
 
 def _together(
@@ -165,11 +165,11 @@ def _together(
             break
     off = np.array([model.positions(pose) for pose in poses]) - target
     rms = float(np.sqrt(np.nanmean(np.sum(off**2, axis=2))))
-    return _result(model, places, offsets, rms, poses, converged)
+    return _result(places, offsets, rms, poses, converged)
 
 
 def _result(
-    model: MarkerModel, places: dict[str, tuple[str, Array]], offsets: Array, rms: float, q: Array, converged: bool
+    places: dict[str, tuple[str, Array]], offsets: Array, rms: float, q: Array, converged: bool
 ) -> MarkerCalibration:
     attachments = {name: (frame, offsets[m]) for m, (name, (frame, _)) in enumerate(places.items())}
     moved = {name: float(np.linalg.norm(offsets[m] - old)) for m, (name, (_, old)) in enumerate(places.items())}

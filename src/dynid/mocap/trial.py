@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -106,11 +105,6 @@ class Trial:
                 f"capture '{self.name}' has no marker '{marker}', it has {', '.join(self.markers)}", "marker"
             )
         return self.markers.index(marker)
-
-    def with_markers(self, positions: Mapping[str, ArrayLike]) -> Self:
-        """The trial with these markers only, a mapping of name to positions (N, 3) in m."""
-        stacked = np.stack([np.asarray(x, dtype=float) for x in positions.values()], axis=1)
-        return replace(self, markers=tuple(positions), positions=stacked)
 
     def with_plates(self, other: Trial) -> Self:
         """The trial with the plates of another file of the same trial; the `start` of both files aligns the clocks."""

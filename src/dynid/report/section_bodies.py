@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.dynamics.frames import frame_placement
 from dynid.dynamics.functions import inverse_dynamics
-from dynid.export.label import body_origins
+from dynid.identification.bodies import body_origins, total_mass
 from dynid.identification.estimate import Estimate
 from dynid.identification.summary import NO_BOX
 from dynid.report.charts import Chart, number, plus_minus
 from dynid.report.content import Figure, Figures, Scene, Section, Table, section
-from dynid.report.masses import total_mass
 from dynid.report.section_errors import force_word, unit_of, velocity_label
 from dynid.report.section_residuals import fitted_rows
 from dynid.robot.drives import drive_kinds

@@ -6,10 +6,10 @@ import numpy as np
 
 from dynid.assessment.verdict.assessment import Assessment, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
+from dynid.identification.bodies import total_mass
 from dynid.identification.validation_errors import Validation
 from dynid.report.charts import Chart, number
 from dynid.report.content import Figure, Figures, Section, Table, section
-from dynid.report.masses import total_mass
 from dynid.report.thinning import thinned
 
 __all__ = ["force_word", "key_figures", "torque_section", "unit_of", "velocity_label"]

@@ -19,9 +19,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.errors import InvalidValue, NotIdentifiable, TooFew, UnknownName
+from dynid.errors import InvalidValue, TooFew, UnknownName
 
-__all__ = ["average_periods", "decimate", "derivative", "estimate_delay", "lowpass", "median", "zero_phase"]
+__all__ = ["average_periods", "decimate", "derivative", "lowpass", "median", "zero_phase"]
 
 Array = NDArray[np.float64]
 
@@ -224,48 +224,3 @@ def average_periods(x: Array, samples: int) -> Array:
     if samples < 2 or count < 1:
         raise TooFew(f"{len(x)} samples are less than one period of {samples}", "period")
     return np.asarray(x[: count * samples].reshape(count, samples, *x.shape[1:]).mean(axis=0))
-
-
-def estimate_delay(reference: Array, delayed: Array, rate: float, longest: float = 0.5) -> float:
-    """Delay between two signals, to a fraction of a sample.
-
-    It is the lag with the largest correlation (of either sign) of the overlapping samples, refined by a parabola.
-
-    Parameters
-    ----------
-    reference, delayed : ndarray (N,)
-        The signals.
-    rate : float
-        Sampling rate in Hz.
-    longest : float
-        Largest delay in s that is considered.
-
-    Returns
-    -------
-    float
-        Seconds by which `delayed` lags `reference`.
-
-    Raises
-    ------
-    DataError
-        If the signals are too short or constant.
-    """
-    reach = min(round(longest * rate), len(reference) // 2)
-    if reach < 1:
-        raise TooFew("the signals are too short to estimate a delay")
-    if np.ptp(reference) == 0 or np.ptp(delayed) == 0:
-        raise NotIdentifiable("a constant signal has no delay")
-    lags = np.arange(-reach, reach + 1)
-    score = np.empty(len(lags))
-    for i, lag in enumerate(range(-reach, reach + 1)):
-        a = reference[max(0, -lag) : len(reference) - max(0, lag)]
-        b = delayed[max(0, lag) : len(delayed) - max(0, -lag)]
-        a, b = a - a.mean(), b - b.mean()
-        score[i] = abs(a @ b) / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-300)
-    k = int(np.argmax(score))
-    shift = 0.0
-    if 0 < k < len(score) - 1:
-        left, middle, right = score[k - 1 : k + 2]
-        bend = left - 2 * middle + right
-        shift = 0.5 * (left - right) / bend if bend else 0.0
-    return float((lags[k] + shift) / rate)

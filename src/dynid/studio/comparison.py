@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynid.errors import DynidError
+from dynid.identification.bodies import total_mass
 from dynid.identification.estimate import Estimate
-from dynid.report.masses import total_mass
 from dynid.studio.workspace import Workspace
 
 __all__ = ["EstimateFiles", "EstimateRow", "compared", "keep_row", "own_files"]

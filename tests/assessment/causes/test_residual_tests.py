@@ -18,10 +18,11 @@ from dynid.assessment.causes.residuals import (
     residuals_of,
     whiteness,
 )
-from dynid.errors import DataError
+from dynid.errors import InvalidShape, InvalidValue, NotApplicable, NotFinite, NotIdentifiable, TooFew
 from dynid.identification.observation import Observation
 from dynid.signals.filters import decimate
 from dynid.signals.noise_color import decimated_noise, independent_share
+from tests.support.errors import Error, expect_error
 from tests.support.synthetic import arm, record
 
 DRAWS = 400
@@ -163,20 +164,20 @@ def test_independent_rows_know_of_decimation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "error"),
     [
-        (lambda: whiteness(np.zeros((5, 2))), "must be a vector"),
-        (lambda: whiteness(np.full(20, 3.0)), "constant"),
-        (lambda: whiteness(np.r_[np.arange(20.0), np.nan]), "row 20"),
-        (lambda: correlogram(np.arange(20.0), lags=30), "30 lags"),
-        (lambda: correlogram(np.arange(20.0), np.arange(19)), "20 whole sample numbers"),
-        (lambda: correlogram(np.arange(20.0), np.r_[np.arange(18), 100, 200][::-1].copy(), lags=19), "steps apart"),
-        (lambda: homoscedasticity(np.arange(20.0), np.ones(20)), "constant"),
-        (lambda: homoscedasticity(np.arange(20.0), np.ones(19)), "20 rows"),
-        (lambda: residuals_of(simple()[0], np.zeros(2)), "base parameters"),
-        (lambda: residuals_of(simple()[0], simple()[1], [1.0]), "one per channel"),
+        (lambda: whiteness(np.zeros((5, 2))), (InvalidShape, "residual")),
+        (lambda: whiteness(np.full(20, 3.0)), (NotApplicable, "residual")),
+        (lambda: whiteness(np.r_[np.arange(20.0), np.nan]), (NotFinite, "residual")),
+        (lambda: correlogram(np.arange(20.0), lags=30), (TooFew, "lags")),
+        (lambda: correlogram(np.arange(20.0), np.arange(19)), (InvalidShape, "index")),
+        (lambda: correlogram(np.arange(20.0), np.r_[np.arange(18), 100, 200][::-1].copy(), lags=19), (TooFew, "lags")),
+        (lambda: homoscedasticity(np.arange(20.0), np.ones(20)), (NotIdentifiable, "columns")),
+        (lambda: homoscedasticity(np.arange(20.0), np.ones(19)), (InvalidShape, "columns")),
+        (lambda: residuals_of(simple()[0], np.zeros(2)), (InvalidShape, "beta")),
+        (lambda: residuals_of(simple()[0], simple()[1], [1.0]), (InvalidValue, "noise")),
     ],
 )
-def test_bad_input_is_named(call, message: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(DataError, match=message):
+def test_bad_input_is_named(call, error: Error) -> None:  # type: ignore[no-untyped-def]
+    with expect_error(*error):
         call()

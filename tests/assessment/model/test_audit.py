@@ -11,12 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 import dynid
-from dynid import DataError, Robot
+from dynid import Robot
 from dynid.assessment.model.free_fall import free_fall, passive_acceleration
 from dynid.assessment.model.physical import mass_matrices, random_poses
 from dynid.cli.main import app
+from dynid.errors import InvalidShape, InvalidValue, NotFinite, UnknownName
 from dynid.robot import Joint, Limits, Link
 from dynid.robot.spatial import placement
+from tests.support.errors import Error, expect_error
 from tests.support.random_robots import random_motion, random_robot
 
 G = 9.81
@@ -252,20 +254,20 @@ def test_inspect_audits_if_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "error"),
     [
-        ({"poses": 0}, "at least one pose"),
-        ({"seconds": -1.0}, "must be positive"),
-        ({"seconds": np.inf}, "must be positive"),
-        ({"steepness": 0.0}, "steepness"),
-        ({"method": "Euler"}, "'Euler' is unknown: use LSODA, RK45"),
-        ({"start": [0.0, 0.0]}, "shape"),
-        ({"start": [[0.0]]}, "one pose"),
-        ({"start": [np.nan]}, "not finite"),
-        ({"parameters": [1.0]}, "parameters"),
+        ({"poses": 0}, (InvalidValue, "poses")),
+        ({"seconds": -1.0}, (InvalidValue, "seconds")),
+        ({"seconds": np.inf}, (InvalidValue, "seconds")),
+        ({"steepness": 0.0}, (InvalidValue, "seconds")),
+        ({"method": "Euler"}, (UnknownName, "method")),
+        ({"start": [0.0, 0.0]}, (InvalidShape, "q")),
+        ({"start": [[0.0]]}, (InvalidShape, "")),
+        ({"start": [np.nan]}, (NotFinite, "q")),
+        ({"parameters": [1.0]}, (InvalidShape, "parameters")),
     ],
 )
-def test_bad_options_are_refused(options: dict[str, object], words: str) -> None:
+def test_bad_options_are_refused(options: dict[str, object], error: Error) -> None:
     """One plain line each."""
-    with pytest.raises(DataError, match=words):
+    with expect_error(*error):
         dynid.assessment.audit(pendulum(), **({"poses": 10, "seconds": 0.1} | options))

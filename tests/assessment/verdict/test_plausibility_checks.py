@@ -72,12 +72,3 @@ def test_without_bodies_nothing_is_checked(estimate: dynid.Estimate) -> None:
     only_base = replace(estimate, standard=None, standard_covariance=None)
     assert check_bodies(Evidence(only_base)).result == "not checked"
     assert check_bodies(Evidence(replace(estimate, standard_covariance=None))).result == "not checked"
-
-
-def test_the_share_is_that_of_the_masses_that_are_not_identified(estimate: dynid.Estimate) -> None:
-    masses = [p for p in estimate.robot.layout if p.symbol == "m"]
-    values = {p.name: v for p, v in zip(estimate.robot.layout, estimate.parameters, strict=True)}
-    left = sum(values[p.name] for p in masses if estimate.parameter_classes[p.name] == "unidentifiable")
-    check = check_unidentified_mass(Evidence(estimate))
-    assert check.figure == pytest.approx(left / sum(values[p.name] for p in masses))
-    assert "link1" in check.words

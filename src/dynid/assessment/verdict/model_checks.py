@@ -11,10 +11,10 @@ from dynid.assessment.verdict.assessment import Check, CheckCode
 from dynid.assessment.verdict.evidence import Evidence
 from dynid.assessment.verdict.grade import graded, unchecked
 from dynid.errors import DynidError
+from dynid.identification.bodies import total_mass
 from dynid.identification.domain import friction_scale, friction_std
 from dynid.identification.estimate import Estimate
 from dynid.identification.loads import state
-from dynid.parameters.base import ParameterClass
 from dynid.robot.consistency import physical_violations
 from dynid.signals.domain import Domain
 
@@ -247,24 +247,11 @@ def check_unidentified_mass(evidence: Evidence) -> Check:
 
     The torques of this motion do not show it, so that it is no reason for distrust; bodies taken one by one need it.
     """
-    estimate, code = evidence.estimate, CheckCode.UNIDENTIFIED_MASS
-    layout, classes = estimate.robot.layout, estimate.parameter_classes
-    masses = [j for j, p in enumerate(layout) if p.inertial and p.symbol == "m"]
-    values = np.maximum(estimate.parameters[masses], 0.0)
-    total = float(values.sum())
-    if not total > 0:
+    mass, code = total_mass(evidence.estimate), CheckCode.UNIDENTIFIED_MASS
+    if not mass.after > 0:
         return unchecked(code, "the bodies of this robot have no mass")
-    open_masses = np.array([classes[layout[j].name] == ParameterClass.UNIDENTIFIABLE for j in masses])
-    share = float(values[open_masses].sum()) / total
-    links = [layout[j].owner for j, is_open in zip(masses, open_masses, strict=True) if is_open]
-    named = ", ".join(links[:4]) + (" and more" if len(links) > 4 else "")
-    if links:
-        words = (
-            f"{100 * share:.0f} % of the total mass of {total:.3g} kg is not identifiable from this recording ({named})"
-        )
-    else:
-        words = f"the total mass of {total:.3g} kg is identified, by itself or in combinations"
-    return Check(code, "passed", words, share, None, None, "of the total mass")
+    words = f"total mass {mass.sentence}"
+    return Check(code, "passed", words, mass.open_share, None, None, "of the total mass")
 
 
 # Check of simulated motion: the estimate must not simulate worse than the a-priori model.

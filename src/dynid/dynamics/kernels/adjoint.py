@@ -32,7 +32,7 @@ from dynid.dynamics.kernels.twists import wrench_cross
 
 
 @step
-def _motion_gradient(ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz):
+def _motion_gradient(ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz):
     """Gradient of u.f + t.n with respect to w, a, d, for the Newton-Euler wrench (f, n) of one body.
 
     d: m u + t x h;  a: h x u + I t;  w: u (w.h) + h (u.w) - 2 (u.h) w + I w x t + I (t x w).
@@ -103,7 +103,7 @@ def _one_sample(tree, G, q, v, a, k, R, P, J, V, A, gV, gA, gq, dq, dv, da):
             if j >= 0:
                 gq[j] -= ux * px + uy * py + uz * pz + tx * lx + ty * ly + tz * lz
             e0, e1, e2, e3, e4, e5, e6, e7, e8 = _motion_gradient(
-                ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz, ax, ay, az, dx, dy, dz
+                ux, uy, uz, tx, ty, tz, m, hx, hy, hz, xx, xy, yy, xz, yz, zz, wx, wy, wz
             )
             swx, swy, swz = swx + e0, swy + e1, swz + e2
             sax, say, saz = sax + e3, say + e4, saz + e5

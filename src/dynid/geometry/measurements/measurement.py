@@ -10,10 +10,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import InvalidShape, NotFinite, TooFew
+from dynid.errors import InvalidShape, InvalidValue, NotFinite, TooFew, named
 from dynid.geometry.tangents import Placed, Tangent, left_jacobian, rotations
 
-__all__ = ["Measurement", "Part", "Space", "free_placement", "free_point", "labels"]
+__all__ = ["Measurement", "Part", "Space", "free_placement", "free_point", "labels", "placement_of", "proper", "three"]
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.str_]
@@ -120,7 +120,7 @@ class Measurement(ABC):
     """
 
     q: Array
-    frame: str
+    frame: str = ""
     name: str = ""
     place: Labels = ()  # type: ignore[assignment]
 
@@ -137,6 +137,11 @@ class Measurement(ABC):
             raise TooFew("there is no posture", "q")
         if not np.isfinite(q).all():
             raise NotFinite(f"posture {int(np.argmin(np.isfinite(q).all(1)))} has a joint position that is no number")
+        for name in (f.name for f in fields(self) if f.name.endswith(("noise", "_std"))):
+            value = getattr(self, name)
+            sizes = list(value.values()) if isinstance(value, Mapping) else value
+            if value is not None and not np.all(np.asarray(sizes, dtype=float) > 0):
+                raise InvalidValue(f"{named(name)} must be positive, got {value}")
         object.__setattr__(self, "q", q)
         object.__setattr__(self, "name", self.name or self.kind)
         object.__setattr__(self, "place", labels(self.place if len(self.place) else [""] * len(q), len(q), "place"))
@@ -175,6 +180,49 @@ class Measurement(ABC):
         """The measurement at some of its postures."""
         names = {"q", "place", *self.rows}
         return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name in names})
+
+
+def placement_of(given: ArrayLike | None, what: str) -> Array | None:
+    """A placement (4, 4) that may be given.
+
+    Raises
+    ------
+    InvalidShape, InvalidValue
+        If it is no placement.
+    """
+    if given is None:
+        return None
+    out = np.array(given, dtype=float)
+    if out.shape != (4, 4):
+        raise InvalidShape(f"{named(what)} must be a 4x4 matrix, got shape {out.shape}")
+    if not proper(out):
+        raise InvalidValue(f"{named(what)} is no placement: its upper left part is no rotation")
+    return out
+
+
+# How far a rotation that was written with few digits is from an orthonormal matrix.
+_ROUNDED = 1e-2
+
+
+def proper(placements: Array) -> NDArray[np.bool_]:
+    """Whether placements (..., 4, 4) hold rotations."""
+    r = placements[..., :3, :3]
+    square = np.abs(np.swapaxes(r, -1, -2) @ r - np.eye(3)).max((-1, -2)) < _ROUNDED
+    return np.asarray(square & (np.linalg.det(r) > 0))
+
+
+def three(given: ArrayLike, what: str) -> Array:
+    """A vector of three coordinates.
+
+    Raises
+    ------
+    InvalidShape
+        If it is none.
+    """
+    out = np.array(given, dtype=float)
+    if out.shape != (3,):
+        raise InvalidShape(f"{named(what)} must have three coordinates, got shape {out.shape}")
+    return out
 
 
 def labels(given: ArrayLike, count: int, what: str) -> Labels:
