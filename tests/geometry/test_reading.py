@@ -72,7 +72,9 @@ def test_units_in_the_names_of_columns(tmp_path: Path) -> None:
     q = postures(12)
     at = placements(q)[:, :3, 3]
     file = tmp_path / "a.csv"
-    file.write_text(text([f"{j}_deg" for j in JOINTS] + ["tool_x_mm", "tool_y_mm", "tool_z_mm"], np.degrees(q), 1e3 * at))
+    file.write_text(
+        text([f"{j}_deg" for j in JOINTS] + ["tool_x_mm", "tool_y_mm", "tool_z_mm"], np.degrees(q), 1e3 * at)
+    )
     found = read(file)
     np.testing.assert_allclose(found[0].points[:, 0], at, atol=1e-9)
     np.testing.assert_allclose(found[0].q, q, atol=1e-9)
@@ -84,7 +86,7 @@ def test_a_marker_that_repeats_another_is_left_out(tmp_path: Path) -> None:
     at = placements(q)[:, :3, 3]
     file = tmp_path / "a.csv"
     names = [f"{a}{k}" for k in (1, 2, 3) for a in "xyz"]
-    file.write_text(text([*names, *JOINTS], at, at + [0, 0, 0.1], at, q))
+    file.write_text(text([*names, *JOINTS], at, at + np.array([0, 0, 0.1]), at, q))
     found = read(file)
     assert found[0].markers == ("marker 1", "marker 2")
     assert any("marker 3 repeats marker 1" in note for note in found.notes)
@@ -214,7 +216,9 @@ def test_poses_in_a_table(tmp_path: Path) -> None:
     q, _, seen = hand_eye(True)
     quaternion, angles = (Rotation.from_matrix(seen[:, :3, :3]).as_quat(), Rotation.from_matrix(seen[:, :3, :3]))
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
-    first.write_text(text([*JOINTS, "qw", "qx", "qy", "qz", "x", "y", "z"], q, quaternion[:, [3, 0, 1, 2]], seen[:, :3, 3]))
+    first.write_text(
+        text([*JOINTS, "qw", "qx", "qy", "qz", "x", "y", "z"], q, quaternion[:, [3, 0, 1, 2]], seen[:, :3, 3])
+    )
     roll = angles.as_euler("xyz", degrees=True)
     names = ["tag.position.x", "tag.position.y", "tag.position.z", "tag.roll", "tag.pitch", "tag.yaw"]
     second.write_text(text([*JOINTS, *names], q, seen[:, :3, 3], roll))
@@ -234,7 +238,12 @@ def calibration_data(q: Any, points: Any, frame: str) -> str:
         target = [feature(p, "checkerboard") for p in np.eye(3)[: len(seen)]]
         documents.append(
             {
-                "joint_states": {"header": {"frame_id": ""}, "name": JOINTS, "position": posture.tolist(), "velocity": []},
+                "joint_states": {
+                    "header": {"frame_id": ""},
+                    "name": JOINTS,
+                    "position": posture.tolist(),
+                    "velocity": [],
+                },
                 "observations": [
                     {"sensor_name": "camera", "features": [feature(p, frame) for p in seen]},
                     {"sensor_name": "arm", "features": target},

@@ -74,7 +74,7 @@ def write_sockets(folder: Path, places: int = 3, count: int = 12, *, distance: f
     rng = np.random.default_rng(3)
     for k in range(places):
         start = placements(postures(1, 20 + k))[0, :3, 3]
-        for name, at in (("hole_0", start), ("hole_1", start + [distance, 0.0, 0.0])):
+        for name, at in (("hole_0", start), ("hole_1", start + np.array([distance, 0.0, 0.0]))):
             q = _resting(at, count, rng)
             file = folder / f"place{k}" / f"{name}.csv"
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -115,7 +115,9 @@ class _Reading:
         frame = self.frame or chosen.frame
         if frame is None:
             tips = [x.name for i, x in enumerate(robot.links) if all(j.parent != i for j in robot.joints)]
-            raise MissingArgument(f"name the link or frame that is measured with --frame, such as {one_of(tips)}", "frame")
+            raise MissingArgument(
+                f"name the link or frame that is measured with --frame, such as {one_of(tips)}", "frame"
+            )
         with working("reading"):
             found = read_measurements(
                 list(data),
@@ -155,7 +157,9 @@ def plan(
     candidates: Annotated[int, typer.Option(min=1, help="Random postures to choose from.")] = 1000,
     bodies: Bodies = None,
     seed: options.Seed = 0,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the postures into this CSV file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the postures into this CSV file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Choose the postures to measure, for the accuracy of the tool, and say how accurate they make it.
@@ -339,7 +343,9 @@ def export(
     ] = None,
     template: Annotated[
         Path | None,
-        typer.Option(help="File of the robot of which only origins of joints change. [that of the fit, if it is found]"),
+        typer.Option(
+            help="File of the robot of which only origins of joints change. [that of the fit, if it is found]"
+        ),
     ] = None,
     frame: Frame = None,
     checksum: Annotated[
@@ -458,7 +464,8 @@ def _pairs(written: dict[str, float]) -> dict[tuple[str, str], float]:
         found = values.names(pair)
         if len(found) != 2 or not length > 0:
             raise InvalidValue(
-                f"--distance takes two sockets and a length above zero, as hole_0,hole_1=0.05, got '{pair:.60}'", "distance"
+                f"--distance takes two sockets and a length above zero, as hole_0,hole_1=0.05, got '{pair:.60}'",
+                "distance",
             )
         out[found[0], found[1]] = length
     return out
@@ -486,7 +493,9 @@ def _sensor(kind: str, robot: Robot, reading: _Reading, project: Project | None)
         from dynid.geometry.measurements.points import Points
 
         corners = 0.1 * np.eye(3)
-        return Points(q, frame, points=corners[None], known=corners, known_std=0.1, base=np.eye(4), base_std=(10.0, 10.0))
+        return Points(
+            q, frame, points=corners[None], known=corners, known_std=0.1, base=np.eye(4), base_std=(10.0, 10.0)
+        )
     if kind == "poses":
         from dynid.geometry.measurements.poses import Poses
 
@@ -519,7 +528,14 @@ def _next(
         return
     if output is None:
         robot = [] if inputs.project is not None else [inputs.robot_file]
-        words = ["fit", *robot, *data, *([] if inputs.project is not None else ["--frame", found.frames[0]]), "-o", _OUTPUT]
+        words = [
+            "fit",
+            *robot,
+            *data,
+            *([] if inputs.project is not None else ["--frame", found.frames[0]]),
+            "-o",
+            _OUTPUT,
+        ]
         yield f"  - save it, with the same options: {shlex.join(['dynid', 'geometry', *words])}"
         return
     original = Path(inputs.robot_file)
@@ -530,9 +546,7 @@ def _next(
     yield f"  - {shlex.join(['dynid', 'geometry', *words])}"
 
 
-def _original(
-    found: GeometryEstimate, output: Path, estimate: Path | None, project: Project | None
-) -> Path | None:
+def _original(found: GeometryEstimate, output: Path, estimate: Path | None, project: Project | None) -> Path | None:
     """The file of the robot that was fitted, where it is found and of the format that is written."""
     places = [Path(), *([] if estimate is None else [estimate.parent])]
     names = [place / found.robot.source for place in places if found.robot.source and "\n" not in found.robot.source]

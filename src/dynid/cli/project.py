@@ -398,7 +398,9 @@ def load_project(path: str | Path) -> Project:
     except tomllib.TOMLDecodeError as error:
         raise DamagedFile(f"the project file '{path}' is not TOML: {error}") from None
     if "path" in data:
-        raise UnknownName("'path' is unknown: use robot, log, runs, identify, loop, actuators, fleet and geometry", where=path)
+        raise UnknownName(
+            "'path' is unknown: use robot, log, runs, identify, loop, actuators, fleet and geometry", where=path
+        )
     try:
         log = LogFormat.from_toml({"log": data.pop("log", {})})
     except DynidError as error:

@@ -25,8 +25,8 @@ _ARGUMENTS = {
 }
 # Parameters of commands that take log files; a first argument that is a log is added to them.
 _LOG_ARGUMENTS = ("data", "loaded")
-# Commands that print the notes of a robot themselves.
-_TELLING = ("inspect", "actuators", "chirp")
+# Commands that print the notes of a robot themselves, and those of geometry, which need no drives.
+_TELLING = ("inspect", "actuators", "chirp", "plan", "fit")
 
 
 def with_robot(

@@ -1,7 +1,7 @@
 """Errors of joints that measurements do not show, and which sensor or motion would show them.
 
-An unknown is hidden where its derivatives are zero, or combinations of those of the sensors' unknowns. Another sensor is
-tried by its derivatives at the same postures.
+An unknown is hidden where its derivatives are zero, or combinations of those of the sensors' unknowns. Another sensor
+is tried by its derivatives at the same postures.
 
 Source: `dynid.geometry.base`; own derivation of the comparison.
 """

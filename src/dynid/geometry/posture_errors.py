@@ -58,7 +58,7 @@ class PostureErrors:
 
 
 def problem_of(estimate: GeometryEstimate, measurements: Sequence[Measurement]) -> tuple[Problem, Array]:
-    """The problem of measurements on an identified robot, and its unknowns: joints as identified, sensors at their start.
+    """The problem of measurements on an identified robot, with its unknowns: joints as identified, sensors at zero.
 
     Parameters
     ----------
@@ -69,9 +69,7 @@ def problem_of(estimate: GeometryEstimate, measurements: Sequence[Measurement]) 
     """
     problem = Problem.of(estimate.robot, tuple(measurements), estimate.model, estimate.bodies)
     found = {
-        u.name: v
-        for u, v in zip(estimate.unknowns, estimate.values, strict=True)
-        if u.kind is not UnknownKind.SENSOR
+        u.name: v for u, v in zip(estimate.unknowns, estimate.values, strict=True) if u.kind is not UnknownKind.SENSOR
     }
     x = np.array([0.0 if u.kind is UnknownKind.SENSOR else found.get(u.name, 0.0) for u in problem.unknowns])
     return problem, x

@@ -217,11 +217,11 @@ class Chart:
             return f'<path class="bars {look}" d="{points}"/>'
         if kind == "marks":
             x, y, shares, words = part
-            points = zip(u(x), v(y), shares, words, strict=True)
+            circles = zip(u(x), v(y), shares, words, strict=True)
             return "".join(
                 f'<circle class="mark" cx="{a:.1f}" cy="{b:.1f}" r="5" fill="{scale_color(s)}">'
                 f"<title>{escape(text)}</title></circle>"
-                for a, b, s, text in points
+                for a, b, s, text in circles
             )
         if kind == "arrows":
             x, y, x1, y1, look = part

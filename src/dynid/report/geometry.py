@@ -88,7 +88,7 @@ def write_geometry(
     ]
     page = page_of(
         title=f"{found.robot.name}: can its calibrated geometry be trusted?",
-        subtitle=f"{sum(s.postures for s in found.sensors)} postures of {', '.join(found.frames)}. Report of {written()}.",
+        subtitle=f"{_postures(found)} postures of {', '.join(found.frames)}. Report of {written()}.",
         judgements=[_Top(assessment.verdict, (*assessment.reasons[:REASONS], f"next: {_next(assessment)}"))],
         names=[""],
         figures=list(_figures(found)),
@@ -104,6 +104,10 @@ def _next(assessment: Assessment) -> str:
     return advice or "write the corrected robot with dynid geometry export"
 
 
+def _postures(found: GeometryEstimate) -> int:
+    return sum(s.postures for s in found.sensors)
+
+
 def _figures(found: GeometryEstimate) -> Iterator[tuple[str, str, str]]:
     """Key figures: name, value, remark."""
     held = found.held_out
@@ -115,7 +119,7 @@ def _figures(found: GeometryEstimate) -> Iterator[tuple[str, str, str]]:
         for s in found.sensors:
             yield s.name, f"{1e3 * s.before:.3g} \u2192 {1e3 * s.after:.3g} mm", "in the fit; nothing was left out"
     aside = sum(len(s.set_aside) for s in found.sensors)
-    yield "postures", str(sum(s.postures for s in found.sensors)), f"{aside} set aside"
+    yield "postures", str(_postures(found)), f"{aside} set aside"
     yield "combinations shown", str(found.rank), f"of {found.joint_count} errors of joints"
 
 
@@ -146,8 +150,9 @@ def _picture(found: GeometryEstimate, errors: Sequence[PostureErrors]) -> Sectio
             arrows += [{"p": p, "v": times * v, "k": kind} for p, v in rows if np.isfinite(v).all()]
     data = json.dumps({"bones": bones, "joints": [], "bodies": [], "arrows": arrows}, default=_plain)
     words = (
-        f"Errors are drawn {times:g} times as large as they are, from the predicted position of {drawn[0].frame} towards "
-        "the measured one. Drag or use the arrow keys to rotate, scroll to zoom. The robot stands in one of the postures."
+        f"Errors are drawn {times:g} times as large as they are, from the predicted position of {drawn[0].frame} "
+        "towards the measured one. Drag or use the arrow keys to rotate, scroll to zoom. The robot stands in one of "
+        "the postures."
     )
     switches = (("before", "geometry of the file", True), ("after", "identified geometry", True))
     lead = "Where the robot is off at the measured positions; sensors are placed best for each of both geometries."
@@ -175,7 +180,7 @@ def _by_posture(found: GeometryEstimate, errors: Sequence[PostureErrors]) -> Sec
             mine = np.array([s == name for s in held.sensor])
             figures.append(_errors_of(name, held.number[mine], held.before[mine], held.after[mine], held.by))
     else:
-        figures = [_errors_of(e.sensor, np.arange(len(e.q)), e.before, e.after, "") for e in errors]
+        figures = [_errors_of(e.sensor, np.arange(len(e.q), dtype=np.int64), e.before, e.after, "") for e in errors]
     rows = []
     for e in errors:
         if e.away_before is None or e.away_after is None:
@@ -183,7 +188,7 @@ def _by_posture(found: GeometryEstimate, errors: Sequence[PostureErrors]) -> Sec
         for axis, name in enumerate("xyz"):
             pair = [1e3 * float(np.sqrt(np.nanmean(a[:, axis] ** 2))) for a in (e.away_before, e.away_after)]
             mean = [1e3 * float(np.nanmean(a[:, axis])) for a in (e.away_before, e.away_after)]
-            rows.append([e.sensor, f"{name} of the base", *map(number, pair), *map(number, mean)])
+            rows.append([e.sensor, f"{name} of the base", *map(number, pair), *(f"{x + 0.0:.3f}" for x in np.round(mean, 3))])
     if not figures and not rows:
         return None
     how = f"of the fit without the {held.by} of each posture" if held is not None else "of the fit itself"
@@ -194,7 +199,7 @@ def _by_posture(found: GeometryEstimate, errors: Sequence[PostureErrors]) -> Sec
     return section("postures", "Posture by posture", "Distance between measured and predicted points.", drawn, table)
 
 
-def _errors_of(name: str, at: Array, before: Array, after: Array, by: str) -> Figure:
+def _errors_of(name: str, at: NDArray[np.int64], before: Array, after: Array, by: str) -> Figure:
     """Errors over the number of the posture."""
     order = np.argsort(at, kind="stable")
     x = at[order] + 1.0
@@ -229,21 +234,24 @@ def _workspace(found: GeometryEstimate) -> Section:
     for k in range(_SLICES):
         inside = (nominal[:, 2] >= edges[k]) & (nominal[:, 2] <= edges[k + 1])
         chart = Chart("x in m", "y in m", "", width=340.0, height=330.0)
-        words = [f"error of the file {s:.3g} mm, known to {d:.2g} mm" for s, d in zip(size[inside], std[inside], strict=True)]
+        words = [
+            f"error of the file {s:.3g} mm, known to {d:.2g} mm" for s, d in zip(size[inside], std[inside], strict=True)
+        ]
         share = (std[inside] - least) / max(most - least, 1e-12)
         chart.marks(nominal[inside, 0], nominal[inside, 1], share, words)
-        chart.arrows(*nominal[inside, :2].T, *(times * away[inside, :2].T), "prior")
+        (x, y), (dx, dy) = nominal[inside, :2].T, times * away[inside, :2].T
+        chart.arrows(x, y, dx, dy, "residual")
         figures.append(Figure([chart], f"z from {edges[k]:.2f} to {edges[k + 1]:.2f} m"))
     lead = (
         f"Over random postures within the joint ranges the geometry of the file is off by {np.median(size):.3g} mm "
-        f"(median; 95 % below {np.quantile(size, 0.95):.3g} mm), and the identified one is known to {np.median(std):.2g} mm "
-        f"(one standard deviation, median). A motion of the whole base is left out of both."
+        f"(median; 95 % below {np.quantile(size, 0.95):.3g} mm), and the identified one is known to "
+        f"{np.median(std):.2g} mm (one standard deviation, median). A motion of the whole base is left out of both."
     )
-    words = (
-        f"Arrows: identified less nominal position of {frame}, {times:g} times as large. Circles: standard deviation of the "
-        f"identified position, from {least:.2g} mm (blue) to {most:.2g} mm (red)."
+    legend = (
+        f"Arrows: identified less nominal position of {frame}, {times:g} times as large. Circles: standard deviation "
+        f"of the identified position, from {least:.2g} mm (blue) to {most:.2g} mm (red)."
     )
-    return section("workspace", "Over the workspace", lead, Figures(figures, "small"), Text(words))
+    return section("workspace", "Over the workspace", lead, Figures(figures, "small"), Text(legend))
 
 
 def _without_rigid_motion(points: Array, moved: Array) -> Array:
@@ -276,10 +284,10 @@ def _differences(found: GeometryEstimate) -> Section:
         rows.append(
             [u.name, number(value), f"{value - half:.3g} to {value + half:.3g}", drawn, unit, f"{found.shown[k]:.0%}"]
         )
-    head = ["error", "value", "95 % interval", "", "unit", "shown"]
+    head = ["error", "value", "95 % interval", "beside zero", "unit", "shown"]
     lead = (
-        "How far each joint is from where the file has it. Single errors may be exchanged for others without changing a "
-        "measurement; the combinations below are what the measurements show."
+        "How far each joint is from where the file has it. Single errors may be exchanged for others without changing "
+        "a measurement; the combinations below are what the measurements show."
     )
     return section("differences", "Differences from the file", lead, Table(head, rows, words=(3, 4)))
 
@@ -301,7 +309,9 @@ def _base(found: GeometryEstimate, measurements: Sequence[Measurement]) -> Secti
     for k, words, value, s in zip(shown.kept, shown.expressions, values, std, strict=True):
         scaled, unit = _scaled(float(value), shown.unknowns[k].unit)
         rows.append([words, plus_minus(scaled, _scaled(float(s), shown.unknowns[k].unit)[0]), unit])
-    lead = f"{shown.count} combinations of errors of joints change the measurements; everything else follows from priors."
+    lead = (
+        f"{shown.count} combinations of errors of joints change the measurements; everything else follows from priors."
+    )
     return section("base", "Base parameters", lead, Table(["combination", "value and std", "unit"], rows, words=(2,)))
 
 
@@ -312,9 +322,27 @@ def _sensors(found: GeometryEstimate) -> Section:
         aside = ", ".join(str(i + 1) for i in s.set_aside[:20]) or "none"
         robot = f"{1e3 * s.position:.2g} mm" if s.position else "not told apart"
         rows.append(
-            [s.name, s.kind, s.frame, aside, str(s.postures), *map(number, (1e3 * s.before, 1e3 * s.after, s.noise)), robot]
+            [
+                s.name,
+                s.kind,
+                s.frame,
+                aside,
+                str(s.postures),
+                *map(number, (1e3 * s.before, 1e3 * s.after, s.noise)),
+                robot,
+            ]
         )
-    head = ["sensor", "kind", "frame", "set aside", "postures", "before, mm", "after, mm", "noise over expected", "robot"]
+    head = [
+        "sensor",
+        "kind",
+        "frame",
+        "set aside",
+        "postures",
+        "before, mm",
+        "after, mm",
+        "noise over expected",
+        "robot",
+    ]
     own = []
     for k in range(found.joint_count, len(found.unknowns)):
         u = found.unknowns[k]
@@ -322,7 +350,11 @@ def _sensors(found: GeometryEstimate) -> Section:
         own.append([u.name, plus_minus(value, _scaled(float(found.std[k]), u.unit)[0]), unit])
     lead = "Errors of the fit (root mean square), and scatter of sensor and robot told apart where that is possible."
     moved = Table(
-        ["unknown", "value and std", "unit"], own[:_ROWS], "From where each sensor was expected", folded=True, words=(2,)
+        ["unknown", "value and std", "unit"],
+        own[:_ROWS],
+        "From where each sensor was expected",
+        folded=True,
+        words=(2,),
     )
     return section("sensors", "Sensors", lead, Table(head, rows, numbers=4, words=(8,)), moved if own else None)
 
@@ -336,7 +368,10 @@ def _hidden(found: GeometryEstimate, measurements: Sequence[Measurement]) -> Sec
         if u.kind is not UnknownKind.SENSOR and s < _HARDLY and u.name not in names
     ]
     more = remedies(problem_of(found, measurements)[0]) if len(measurements) else ()
-    rows = [[r.words, ", ".join(r.shows[:12]) + (f" and {len(r.shows) - 12} more" if len(r.shows) > 12 else "")] for r in more]
+    rows = [
+        [r.words, ", ".join(r.shows[:12]) + (f" and {len(r.shows) - 12} more" if len(r.shows) > 12 else "")]
+        for r in more
+    ]
     lead = "Errors that change no measurement, or act as an unknown of a sensor does, keep their expected value."
     return section(
         "hidden",

@@ -1,4 +1,4 @@
-"""The page of a payload, drive gains, friction, a fleet, actuators or a geometry: verdict, checks, figures, a plot and a table."""
+"""The page of a payload, drive gains, friction, a fleet, actuators or a geometry: verdict, figures, tables."""
 
 from __future__ import annotations
 
