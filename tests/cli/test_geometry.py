@@ -43,7 +43,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def fit_words(*more: str) -> list[str]:
-    return ["geometry", "fit", "arm.urdf", *more, "--frame", FRAME, "--only", "position,rotation,zero"]
+    return ["geometry", "fit", "arm.urdf", *more, "--frame", FRAME, "--kinds", "position,rotation,zero"]
 
 
 def refused(done: Any, *words: str) -> None:
@@ -117,7 +117,7 @@ def test_check_tries_the_calibration_on_other_measurements(files: Path) -> None:
 
 
 def test_a_project_file_has_everything(files: Path) -> None:
-    done = dynid("geometry", "fit", "--only", "position,rotation,zero", "--json", folder=files)
+    done = dynid("geometry", "fit", "--kinds", "position,rotation,zero", "--json", folder=files)
     assert done.returncode == 0, done.stderr
     page = json.loads(done.stdout)
     assert page["held_out"]["by"] == "places" and page["verdict"]["verdict"]

@@ -154,7 +154,7 @@ def plan(
         str | None,
         typer.Option(metavar="X,Y,Z:X,Y,Z", help="Corners of the box in the base in which the tool works, m."),
     ] = None,
-    candidates: Annotated[int, typer.Option(min=1, help="Random postures to choose from.")] = 1000,
+    pool: Annotated[int, typer.Option(min=1, help="Random postures to choose from.")] = 1000,
     bodies: Bodies = None,
     seed: options.Seed = 0,
     output: Annotated[
@@ -166,9 +166,9 @@ def plan(
 
     With DATA, of the sensors that measured them; a ball in sockets keeps its sockets.
 
-    Example: dynid geometry plan arm.urdf --frame link3 --count 20 -o postures.csv
+    Example: dynid geometry plan tx40 --frame link6 --count 20 --pool 200 -o postures.csv
 
-    Example: dynid geometry plan arm.urdf sockets --frame link3 --count 20 --candidates 200
+    Example: dynid geometry plan tx40 tracker.csv --frame link6 --count 20 --pool 200
     """
     from dynid.geometry.postures import plan_postures
 
@@ -188,7 +188,7 @@ def plan(
             accuracy=accuracy,
             bodies=_bodies(bodies, inputs.project),
             workspace=_box(workspace),
-            candidates=candidates,
+            candidates=pool,
             seed=seed,
             progress=work.report,
         )
@@ -219,9 +219,13 @@ def fit(
     in_hand: InHand = None,
     noise: Noise = None,
     bodies: Bodies = None,
-    only: Annotated[
+    kinds: Annotated[
         str | None,
-        typer.Option(metavar="KINDS", help="Only these errors: position,rotation,zero,eccentricity,compliance,..."),
+        typer.Option(
+            metavar="KINDS",
+            help="Errors that may exist, separated by commas: position, rotation, zero, slide_zero, gear, eccentricity, "
+            "compliance, bending. [all but gear]",
+        ),
     ] = None,
     plain: Annotated[bool, typer.Option("--keep-outliers", help="Set no posture aside.")] = False,
     output: Annotated[
@@ -236,9 +240,9 @@ def fit(
     Prints the verdict, errors at places that were left out of the fit, and the largest differences from the file. In a
     folder with dynid.toml, its section [geometry] has files and settings; options override it.
 
-    Example: dynid geometry fit arm.urdf sockets --frame link3 --distance hole_0,hole_1=0.05 -o geometry.json
+    Example: dynid geometry fit tx40 sockets --frame link6 --distance hole_0,hole_1=0.05 -o geometry.json
 
-    Example: dynid geometry fit arm.urdf tracker.csv --frame link3 --report geometry.html
+    Example: dynid geometry fit tx40 tracker.csv --frame link6 --report geometry.html
     """
     from dynid.geometry.calibrate import calibrate_geometry
     from dynid.geometry.unknowns import GeometryModel
@@ -251,7 +255,7 @@ def fit(
     if output is not None and output.suffix != ".json":
         raise WrongFormat(f"a calibration is saved as .json, not '{output}'", "output")
     check_outputs(output, page)
-    model = None if only is None else GeometryModel.only(*values.names(only))
+    model = None if kinds is None else GeometryModel.only(*values.names(kinds))
     reading = _Reading(frame, distance, units, joints, places, surface, in_hand, noise)
     read = reading.measurements(inputs.robot, data or (), inputs.project)
     check_outputs(output, page)  # measurements are not overwritten
@@ -300,9 +304,9 @@ def check(
 
     Measurements that were not fitted, of another day or with another sensor, say most.
 
-    Example: dynid geometry check geometry.json tracker.csv --require trusted
+    Example: dynid geometry check geometry.json other.csv
     """
-    from dynid.geometry.posture_errors import posture_errors
+    from dynid.geometry.at_postures import posture_errors
 
     found, used = _saved(estimate, project)
     wanted, page = required(require), result_page(report)

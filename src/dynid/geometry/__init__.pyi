@@ -29,8 +29,8 @@ from .measurements.poses import Poses as Poses
 from .measurements.sockets import Sockets as Sockets
 from .measurements.touches import Surface as Surface
 from .measurements.touches import Touches as Touches
-from .posture_errors import PostureErrors as PostureErrors
-from .posture_errors import posture_errors as posture_errors
+from .at_postures import PostureErrors as PostureErrors
+from .at_postures import posture_errors as posture_errors
 from .problem import Problem as Problem
 from .reading import ReadMeasurements as ReadMeasurements
 from .reading import read_measurements as read_measurements

@@ -18,7 +18,7 @@ from dynid.geometry.base import base_geometry
 from dynid.geometry.estimate import GeometryEstimate
 from dynid.geometry.hidden import remedies
 from dynid.geometry.measurements.measurement import Measurement
-from dynid.geometry.posture_errors import PostureErrors, posture_errors, problem_of
+from dynid.geometry.at_postures import PostureErrors, posture_errors, problem_of
 from dynid.geometry.unknowns import UnknownKind
 from dynid.identification.judgement import REASONS
 from dynid.report.charts import Chart, interval, number, plus_minus
@@ -189,7 +189,9 @@ def _by_posture(found: GeometryEstimate, errors: Sequence[PostureErrors]) -> Sec
         for axis, name in enumerate("xyz"):
             pair = [1e3 * float(np.sqrt(np.nanmean(a[:, axis] ** 2))) for a in (e.away_before, e.away_after)]
             mean = [1e3 * float(np.nanmean(a[:, axis])) for a in (e.away_before, e.away_after)]
-            rows.append([e.sensor, f"{name} of the base", *map(number, pair), *(f"{x + 0.0:.3f}" for x in np.round(mean, 3))])
+            rows.append(
+                [e.sensor, f"{name} of the base", *map(number, pair), *(f"{x + 0.0:.3f}" for x in np.round(mean, 3))]
+            )
     if not figures and not rows:
         return None
     how = f"of the fit without the {held.by} of each posture" if held is not None else "of the fit itself"

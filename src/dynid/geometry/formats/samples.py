@@ -5,8 +5,8 @@ header.frame_id and a point), as `ros2 topic echo` writes CalibrationData. easy_
 transforms robot and tracking. MoveIt: a list of effector_wrt_world and object_wrt_sensor, 16 numbers each, and a second
 file with joint_names and joint_values.
 
-Sources: robot_calibration_msgs/msg/Observation.msg; easy_handeye2_msgs/msg/Sample.msg; moveit_calibration, the widgets
-"Save samples" and "Save joint states".
+The forms are those of robot_calibration_msgs/CalibrationData and Observation, easy_handeye2_msgs/SampleList, and of the
+buttons "Save samples" and "Save joint states" of moveit_calibration.
 """
 
 from __future__ import annotations
