@@ -223,8 +223,8 @@ def fit(
         str | None,
         typer.Option(
             metavar="KINDS",
-            help="Errors that may exist, separated by commas: position, rotation, zero, slide_zero, gear, eccentricity, "
-            "compliance, bending. [all but gear]",
+            help="Errors that may exist, separated by commas: position, rotation, zero, slide_zero, gear, "
+            "eccentricity, compliance, bending. [all but gear]",
         ),
     ] = None,
     plain: Annotated[bool, typer.Option("--keep-outliers", help="Set no posture aside.")] = False,

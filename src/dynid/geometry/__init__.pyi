@@ -1,3 +1,5 @@
+from .at_postures import PostureErrors as PostureErrors
+from .at_postures import posture_errors as posture_errors
 from .base import BaseGeometry as BaseGeometry
 from .base import base_geometry as base_geometry
 from .calibrate import calibrate_geometry as calibrate_geometry
@@ -29,8 +31,6 @@ from .measurements.poses import Poses as Poses
 from .measurements.sockets import Sockets as Sockets
 from .measurements.touches import Surface as Surface
 from .measurements.touches import Touches as Touches
-from .at_postures import PostureErrors as PostureErrors
-from .at_postures import posture_errors as posture_errors
 from .problem import Problem as Problem
 from .reading import ReadMeasurements as ReadMeasurements
 from .reading import read_measurements as read_measurements

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from dynid.assessment.verdict.assessment import Assessment
 from dynid.dynamics.frames import frame_placement
 from dynid.files import write_text
+from dynid.geometry.at_postures import PostureErrors, posture_errors, problem_of
 from dynid.geometry.base import base_geometry
 from dynid.geometry.estimate import GeometryEstimate
 from dynid.geometry.hidden import remedies
 from dynid.geometry.measurements.measurement import Measurement
-from dynid.geometry.at_postures import PostureErrors, posture_errors, problem_of
 from dynid.geometry.unknowns import UnknownKind
 from dynid.identification.judgement import REASONS
 from dynid.report.charts import Chart, interval, number, plus_minus
