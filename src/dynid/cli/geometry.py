@@ -497,14 +497,11 @@ def _sensor(kind: str, robot: Robot, reading: _Reading, project: Project | None)
         from dynid.geometry.measurements.points import Points
 
         corners = 0.1 * np.eye(3)
-        return Points(
-            q, frame, points=corners[None], known=corners, known_std=0.1, base=np.eye(4), base_std=(10.0, 10.0)
-        )
+        return Points(q, frame, points=corners[None], known=corners, base=np.eye(4))
     if kind == "poses":
         from dynid.geometry.measurements.poses import Poses
 
-        wide = (10.0, 10.0)
-        return Poses(q, frame, poses=np.eye(4)[None], base=np.eye(4), base_std=wide, mount=np.eye(4), mount_std=wide)
+        return Poses(q, frame, poses=np.eye(4)[None], base=np.eye(4), mount=np.eye(4))
     raise UnknownName(f"--sensor takes points or poses, got '{kind}'", "sensor")
 
 
