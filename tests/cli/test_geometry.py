@@ -129,6 +129,21 @@ def test_a_project_file_has_everything(files: Path) -> None:
     assert "arm.urdf with the origins" in done.stdout.replace("/", " ")
 
 
+def test_a_plan_is_written_with_the_accuracy_it_gives(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "postures.csv"
+    words = ["geometry", "plan", "arm.urdf", "--frame", FRAME, "--count", "12", "--pool", "60"]
+    done = dynid(*words, "-o", str(out), "--json", folder=files)
+    assert done.returncode == 0, done.stderr
+    page, rows = json.loads(done.stdout), list(csv.reader(out.read_text().splitlines()))
+    assert rows[0] == list(arm().coordinates) and len(rows) == 13
+    np.testing.assert_allclose(np.array(rows[1:], dtype=float), page["q"], atol=1e-9)
+    assert 0 < page["accuracy"] < 0.01
+    done = dynid(*words, "--workspace", "0,0,0", folder=files)
+    refused(done, "--workspace")
+    done = dynid("geometry", "plan", "arm.urdf", "tracker.csv", "--frame", FRAME, folder=files)
+    refused(done, "--accuracy")
+
+
 def test_masses_of_another_robot_load_the_joints(files: Path) -> None:
     done = dynid(*fit_words("tracker.csv")[:-1], "zero,compliance", "--bodies", "tx40", "--json", folder=files)
     assert done.returncode == 0, done.stderr

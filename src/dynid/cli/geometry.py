@@ -141,9 +141,9 @@ def plan(
     inputs: Inputs,
     data: Data = None,
     frame: Frame = None,
-    sensor: Annotated[
-        str | None,
-        typer.Option(help="Sensor without DATA: points (three markers and a tracker), or poses. [points]"),
+    markers: Annotated[
+        int | None,
+        typer.Option(min=1, max=4, help="In place of DATA: markers on the link that a tracker will see. [3]"),
     ] = None,
     distance: Distance = None,
     count: Annotated[int | None, typer.Option(min=1, help="Number of postures.")] = None,
@@ -155,6 +155,7 @@ def plan(
         typer.Option(metavar="X,Y,Z:X,Y,Z", help="Corners of the box in the base in which the tool works, m."),
     ] = None,
     pool: Annotated[int, typer.Option(min=1, help="Random postures to choose from.")] = 1000,
+    avoid: options.Avoid = None,
     bodies: Bodies = None,
     seed: options.Seed = 0,
     output: Annotated[
@@ -176,10 +177,16 @@ def plan(
         raise WrongFormat(f"postures are written as .csv, not '{output}'", "output")
     check_outputs(output)
     reading = _Reading(frame, distance, None, None, None)
-    if sensor is not None or not (data or _section(inputs.project).measurements):
-        sensors: Sequence[Measurement] = [_sensor(sensor or "points", inputs.robot, reading, inputs.project)]
+    if markers is not None or not (data or _section(inputs.project).measurements):
+        sensors: Sequence[Measurement] = [_tracker(markers or 3, inputs.robot, reading, inputs.project)]
     else:
         sensors = reading.measurements(inputs.robot, data or (), inputs.project)
+    clearances = []
+    if avoid is not None:
+        from dynid.excitation.avoid import read_avoid
+
+        urdf = inputs.robot_file if inputs.robot_file.endswith(".urdf") else None
+        clearances = [read_avoid(avoid, inputs.robot, urdf)]
     with working("planning postures") as work:
         found = plan_postures(
             inputs.robot,
@@ -189,6 +196,7 @@ def plan(
             bodies=_bodies(bodies, inputs.project),
             workspace=_box(workspace),
             candidates=pool,
+            clearances=clearances,
             seed=seed,
             progress=work.report,
         )
@@ -485,24 +493,17 @@ def _box(text: str | None) -> list[list[float]] | None:
     return corners
 
 
-def _sensor(kind: str, robot: Robot, reading: _Reading, project: Project | None) -> Measurement:
-    """A sensor that has not measured yet."""
+def _tracker(markers: int, robot: Robot, reading: _Reading, project: Project | None) -> Measurement:
+    """A tracker that has not measured yet, and stands anywhere."""
     import numpy as np
+
+    from dynid.geometry.measurements.points import Points
 
     frame = reading.frame or _section(project).frame
     if frame is None:
         raise MissingArgument("name the link or frame that will be measured with --frame", "frame")
-    q = np.zeros((1, robot.n))
-    if kind == "points":
-        from dynid.geometry.measurements.points import Points
-
-        corners = 0.1 * np.eye(3)
-        return Points(q, frame, points=corners[None], known=corners, base=np.eye(4))
-    if kind == "poses":
-        from dynid.geometry.measurements.poses import Poses
-
-        return Poses(q, frame, poses=np.eye(4)[None], base=np.eye(4), mount=np.eye(4))
-    raise UnknownName(f"--sensor takes points or poses, got '{kind}'", "sensor")
+    corners = 0.1 * np.vstack([np.eye(3), np.ones(3)])[:markers]
+    return Points(np.zeros((1, robot.n)), frame, points=corners[None], known=corners, base=np.eye(4))
 
 
 # -- outputs -------------------------------------------------------------------------------------------
