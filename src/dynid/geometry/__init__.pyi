@@ -1,3 +1,5 @@
+from .at_postures import PostureErrors as PostureErrors
+from .at_postures import posture_errors as posture_errors
 from .base import BaseGeometry as BaseGeometry
 from .base import base_geometry as base_geometry
 from .calibrate import calibrate_geometry as calibrate_geometry
@@ -16,6 +18,8 @@ from .files import write_calibrated as write_calibrated
 from .hartenberg import DhRow as DhRow
 from .hartenberg import DhTable as DhTable
 from .hartenberg import dh_table as dh_table
+from .hidden import Remedy as Remedy
+from .hidden import remedies as remedies
 from .kinematics import Geometry as Geometry
 from .measurements.boards import Board as Board
 from .measurements.boards import detect_board as detect_board
@@ -33,6 +37,8 @@ from .measurements.touches import Touches as Touches
 from .posture_plan import PosturePlan as PosturePlan
 from .postures import plan_postures as plan_postures
 from .problem import Problem as Problem
+from .reading import ReadMeasurements as ReadMeasurements
+from .reading import read_measurements as read_measurements
 from .sight import Sight as Sight
 from .suspects import GeometryCauseCode as GeometryCauseCode
 from .tables import ZeroOffset as ZeroOffset

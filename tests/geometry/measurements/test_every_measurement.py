@@ -84,7 +84,7 @@ def test_the_truth_is_found_without_a_start(name: str) -> None:
 
 def _check_parts(problem: Problem, x: Array, std: Array, case: Case) -> None:
     """What a case knows of its sensor is found within five standard deviations, from no start."""
-    space = Space({}, problem.places[0], x)
+    space = Space({}, problem.places[0], x, len(x))
     expected = case.parts | ({} if case.base is None else {"base": case.base})
     assert set(expected) <= set(problem.places[0])
     for part, true in expected.items():
