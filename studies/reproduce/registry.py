@@ -19,6 +19,7 @@ from studies.reproduce import (
     fleet_real,
     flexible,
     friction_robots,
+    geometry_faults,
     halves,
     horizon,
     human_forceplate,
@@ -114,6 +115,11 @@ def studies() -> dict[str, Study]:
             "verdicts",
             "Verdicts on good and spoiled recordings of arms simulated by MuJoCo and Pinocchio",
             verdicts.figures,
+        ),
+        Study(
+            "geometry-faults",
+            "Verdicts on good and spoiled measurements of geometry, of arms placed by Pinocchio",
+            geometry_faults.figures,
         ),
         Study(
             "flexible",
