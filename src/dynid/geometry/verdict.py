@@ -12,6 +12,7 @@ from dynid.assessment.verdict.grade import graded, listed, unchecked
 from dynid.geometry.causes import GeometryCauses, find_geometry_causes, workspace
 from dynid.geometry.estimate import GeometryEstimate, aligned_variance
 from dynid.geometry.measurements.measurement import Measurement
+from dynid.geometry.suspects import GeometryCauseCode
 from dynid.geometry.unknowns import UnknownKind
 
 __all__ = ["assess_geometry"]
@@ -34,9 +35,9 @@ _SHOWN, _SHOWN_FAILS = 1 / 3, 0.8
 _ELSEWHERE, _ELSEWHERE_FAILS = 5.0, 20.0
 # Numbers measured for each combination that they show.
 _NUMBERS, _NUMBERS_FAIL = 1.5, 1.0
-# Probability that something is wrong from which it is told, and motion of the tool by correcting it over its standard
+# Probability from which a cause is told without "perhaps", and motion of the tool by correcting it over its standard
 # deviation from which the geometry is of no use.
-_PERHAPS, _HARM = 0.5, 5.0
+_SURE, _HARM = 0.95, 5.0
 
 
 def assess_geometry(
@@ -93,14 +94,13 @@ def assess_geometry(
 
 def _cause(causes: GeometryCauses) -> Check:
     code = CheckCode.RESIDUAL
-    if causes.wrong < _PERHAPS:
-        return Check(code, "passed", "no cause makes the measurements more probable")
     if not causes.causes:
-        words = "the measurements fit better with some change, but none that was tried improves places left out"
-        return Check(code, "warned", words, advice="measure again, and compare the joints, units and names by hand")
+        return Check(code, "passed", "no cause makes the measurements more probable")
     first = causes.causes[0]
+    if first.code is GeometryCauseCode.UNKNOWN:
+        return Check(code, "warned", causes.words, advice=first.advice)
     harm = max(c.tool for c in causes.causes) / max(causes.tool_std, 1e-12)
-    perhaps = "" if first.probability > 0.5 and len(causes.causes) == 1 and causes.wrong > 0.95 else "perhaps "
+    perhaps = "" if len(causes.causes) == 1 and first.probability >= _SURE else "perhaps "
     words = (
         f"{perhaps}{causes.words}: correcting it moves the tool by {1e3 * max(c.tool for c in causes.causes):.2g} mm, "
         f"and errors at postures left out go from {1e3 * first.before:.2g} to {1e3 * first.after:.2g} mm"
@@ -256,6 +256,6 @@ def _elsewhere(estimate: GeometryEstimate, std: float) -> Check:
         _ELSEWHERE,
         _ELSEWHERE_FAILS,
         "times the error at places left out",
-        f"the tool is known to {1e3 * std:.2g} mm over the workspace; errors left out: {1e3 * there:.2g} mm",
+        f"the tool is known to {1e3 * std:.2g} mm over the workspace, and errors left out are {1e3 * there:.2g} mm",
         "postures are too similar: spread them over the workspace and over the turns of each joint",
     )
