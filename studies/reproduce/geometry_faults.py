@@ -283,7 +283,9 @@ def _ball(case: Case, q: Array, names: Sequence[str], pairs: dict[tuple[str, str
     jitter = case.rng.normal(0, case.noise / 0.3, q.shape)
     link = case.plant.robot.links[-1].name
     ball = tuple(_MARKERS[0] + case.rng.normal(0, 1e-3, 3))
-    return Sockets(q + jitter, link, socket=np.array(names), distances_known=pairs, ball=ball, ball_std=2e-3, noise=2e-4)
+    return Sockets(
+        q + jitter, link, socket=np.array(names), distances_known=pairs, ball=ball, ball_std=2e-3, noise=2e-4
+    )
 
 
 def _good_sockets(case: Case) -> Measurement:
