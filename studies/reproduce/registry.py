@@ -19,7 +19,9 @@ from studies.reproduce import (
     fleet_real,
     flexible,
     friction_robots,
+    geometry,
     geometry_faults,
+    geometry_postures,
     halves,
     horizon,
     human_forceplate,
@@ -126,6 +128,11 @@ def studies() -> dict[str, Study]:
             "Flexible joints of known stiffness, from encoders of motors and links or of motors alone",
             flexible.figures,
         ),
+        Study(
+            "geometry",
+            "Geometric calibration of robots with known errors, and of real ones from sockets and motion capture",
+            geometry.figures,
+        ),
         Study("human-regressor", "A human body in three metrics", human_regressor.figures, needs_data=True),
         Study(
             "human-forceplate",
@@ -166,6 +173,11 @@ def studies() -> dict[str, Study]:
         ),
         Study(
             "fleet-real", "A UR10e over five months and three pendulums as fleets", fleet_real.figures, needs_data=True
+        ),
+        Study(
+            "geometry-postures",
+            "Postures of a geometric calibration: designed ones against twice as many random ones",
+            geometry_postures.figures,
         ),
         Study("drives", "Drive gains and payloads of a UR10e and a surgical arm", drives.figures, needs_data=True),
         Study("friction-robots", "Real robots with selected friction models", friction_robots.figures, needs_data=True),

@@ -36,14 +36,16 @@ _SIGNED = "in the model"
 Correction = Callable[[Cause, Robot, tuple[Recording, ...]], Setup]
 
 
-def error_by_advice(cause: Cause, robot: Robot, training: Recording, unseen: Recording, before: float) -> float:
+def error_by_advice(
+    cause: Cause, robot: Robot, training: Recording, unseen: Recording, before: float, method: str = "auto"
+) -> float:
     """Error of unseen motion after the advice over that `before`; NaN where the advice is not one for the log."""
     correct = _with_effect if cause.option else _CORRECTIONS.get(cause.code)
     if correct is None or (cause.code == PLACEMENT and _SIGNED not in cause.words):
         return np.nan
     try:
         better, (fitted, seen), signals = correct(cause, robot, (training, unseen))
-        estimate = identify(better, fitted, signals=signals)
+        estimate = identify(better, fitted, method, signals=signals)
         return unseen_error(estimate.validate(seen).relative) / before
     except DynidError:
         return np.inf
@@ -87,9 +89,15 @@ def _joint_delay(cause: Cause, robot: Robot, recordings: tuple[Recording, ...]) 
 
 
 def _torque_gain(cause: Cause, robot: Robot, recordings: tuple[Recording, ...]) -> Setup:
+    factor = 1.0 + 0.01 * cause.size
     gain = np.ones(robot.n)
-    gain[_indices(cause, robot)] = 1.0 + 0.01 * cause.size
-    return robot, _changed(recordings, lambda run: replace(run, torque=_torque(run) / gain)), Signals()
+    gain[_indices(cause, robot)] = factor if factor > 0 else -1.0
+
+    def change(run: Run) -> Run:
+        scaled = replace(run, torque=_torque(run) / gain)
+        return scaled if factor > 0 else replace(scaled, q=run.q * gain, v=None, a=None)  # the whole joint is reversed
+
+    return robot, _changed(recordings, change), Signals()
 
 
 def _clock(cause: Cause, robot: Robot, recordings: tuple[Recording, ...]) -> Setup:

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.assessment.causes.cause import Cause
 from dynid.assessment.causes.cause_code import UNKNOWN
 from dynid.assessment.causes.cause_search import find_causes
 from dynid.assessment.causes.cause_source import cause_codes
@@ -48,6 +49,8 @@ _SCALED = (Fault.TORQUE_GAIN, Fault.TORQUE_ASYMMETRIC, Fault.TORQUE_NONLINEAR)
 _LAGS = frozenset({"delay", "low_pass"})
 # Stated probabilities are compared with how often they are right in these classes.
 _CLASSES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+# A cause below this probability is told with doubt.
+_SURE = 0.5
 _RECORD = "for the record"
 _VERDICTS = ("trusted", "use with care", "do not use", "refused")
 
@@ -61,6 +64,7 @@ class Outcome:
     joint where it is largest, NaN where nothing was predicted. `logged_effect` is the same against torques with the
     gain and sign of the log, as a drive needs them whose commands are wrong by the same factor. `told` are the first
     causes that were named, with all candidates and without the right ones: probability, whether it is right, code.
+    `first` is the first cause that the verdict tells, likewise, None where it tells none.
     `followed` is the error of unseen motion after the advice of the first cause over that before; NaN where that advice
     cannot be followed from the log.
     """
@@ -76,6 +80,7 @@ class Outcome:
     seconds: float
     told: tuple[tuple[float, bool, str], ...] = ()
     followed: float = np.nan
+    first: tuple[float, bool, str] | None = None
 
     @property
     def right(self) -> bool:
@@ -110,7 +115,7 @@ def judged(plant: str, seed: int, fault: Fault) -> Outcome:
     case = make_case(plant, seed, fault)
     verdict, named, effect, logged = "refused", set[str](), np.nan, np.nan
     told: tuple[tuple[float, bool, str], ...] = ()
-    followed = np.nan
+    followed, first = np.nan, None
     try:
         estimate = identify(case.robot, case.training)
         evidence = evidence_of(estimate, case.unseen, recording=case.training)
@@ -119,6 +124,8 @@ def judged(plant: str, seed: int, fault: Fault) -> Outcome:
         predicted = inverse_dynamics(estimate.identified_robot, *case.states)
         effect, logged = (relative_error(predicted, torque) for torque in (case.torque, case.logged))
         told = tuple(_told(evidence, fault))
+        right = RIGHT_CAUSES.get(fault, frozenset())
+        first = next(((c.probability, _names(c, right), str(c.code)) for c in evidence.told_causes), None)
         if evidence.causes is not None and evidence.causes.causes:
             before = unseen_error(estimate.validate(case.unseen).relative)
             followed = error_by_advice(evidence.causes.causes[0], case.robot, case.training, case.unseen, before)
@@ -126,7 +133,7 @@ def judged(plant: str, seed: int, fault: Fault) -> Outcome:
         named = {type(error).__name__}
     seconds = time.perf_counter() - started
     words, codes = case.words, tuple(sorted(named))
-    return Outcome(plant, seed, fault, words, verdict, codes, effect, logged, seconds, told, followed)
+    return Outcome(plant, seed, fault, words, verdict, codes, effect, logged, seconds, told, followed, first)
 
 
 def _told(evidence: Evidence, fault: Fault) -> Iterator[tuple[float, bool, str]]:
@@ -138,7 +145,12 @@ def _told(evidence: Evidence, fault: Fault) -> Iterator[tuple[float, bool, str]]
     seen = [evidence.fitted, *([evidence.held_out] if evidence.held_out is not None else [])]
     for causes in (evidence.causes, find_causes(evidence.estimate, seen, without=hidden)):
         for c in [c for c in causes.causes if c.code != UNKNOWN][:1]:
-            yield c.probability, bool(right & {x.code for x in (c, *c.alternatives)}), str(c.code)
+            yield c.probability, _names(c, right), str(c.code)
+
+
+def _names(cause: Cause, right: frozenset[str]) -> bool:
+    """Whether a cause or one of its alternatives is right."""
+    return bool(right & {x.code for x in (cause, *cause.alternatives)})
 
 
 def relative_error(predicted: Array, torque: Array) -> float:
@@ -182,7 +194,10 @@ def _outcome(row: dict[str, Any]) -> Outcome:
     """The outcome of a row."""
     given = {name: value for name, value in row.items() if name != "name"}
     told = tuple(map(tuple, row["told"]))
-    return Outcome(**{**given, "fault": Fault(row["fault"]), "named": tuple(row["named"]), "told": told})
+    first = None if row.get("first") is None else tuple(row["first"])
+    return Outcome(
+        **{**given, "fault": Fault(row["fault"]), "named": tuple(row["named"]), "told": told, "first": first}
+    )
 
 
 def _good(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:
@@ -231,6 +246,10 @@ def _probabilities(outcomes: Sequence[Outcome], half: Half) -> Iterator[Figure]:
             ours = f"{100 * inside[:, 1].mean():.0f} % of {len(inside)} right"
             stated = f"{100 * inside[:, 0].mean():.0f} % stated"
             yield Figure(section, f"{100 * low:.0f} to {100 * high:.0f} %", stated, ours, 0.0, np.inf, _RECORD)
+    wrong = [o.first for o in outcomes if o.first is not None and not o.first[1]]
+    sure = sum(p >= _SURE and code != UNKNOWN for p, _, code in wrong)
+    ours = f"wrong in {len(wrong)} of {len(outcomes)} cases, {sure} of them stated from {100 * _SURE:.0f} % on"
+    yield Figure(section, "first cause", "", ours, 0.0, np.inf, _RECORD)
     for fault in FAULTS:
         mine = [x for o in outcomes if o.fault is fault for x in o.told]
         known = [p for p, right, _ in mine if right]

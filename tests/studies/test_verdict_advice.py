@@ -44,6 +44,10 @@ def second_large(run: Run) -> Run:
     return replace(run, torque=torque(run) * [1.0, 1.2])
 
 
+def mirrored(run: Run) -> Run:
+    return replace(run, q=run.q * [1.0, -1.0], v=None, a=None, torque=torque(run) * [1.0, -1.0])
+
+
 def far(run: Run) -> Run:
     return replace(run, q=run.q * [1.0, 1.2], v=None, a=None)
 
@@ -68,6 +72,7 @@ def good() -> tuple[Robot, Recording, Recording]:
         (slow_clock, cause("clock_rate", 10.0)),
         (second_large, cause("torque_gain", 20.0, "joint2")),
         (far, cause("position_gain", 20.0, "joint2")),
+        (mirrored, cause("torque_gain", -150.0, "joint2")),
     ],
     ids=lambda x: x.__name__ if callable(x) else str(x.code),
 )

@@ -18,7 +18,7 @@ from dynid.geometry.unknowns import GeometryModel, UnknownKind
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 
-__all__ = ["calibrate_geometry", "errors_left_out"]
+__all__ = ["calibrate_geometry", "errors_left_out", "fitted_sensors"]
 
 Array = NDArray[np.float64]
 
@@ -88,7 +88,8 @@ def calibrate_geometry(
     check_radians(robot, given)
     problem = Problem.of(robot, given, model or GeometryModel(), bodies)
     found = solve(problem, robust=robust)
-    shown = base_geometry(problem, found.x)
+    loaded = problem.loaded(found.x)
+    shown = base_geometry(loaded, found.x)
     return GeometryEstimate(
         robot=robot,
         frames=problem.geometry.frames,
@@ -97,7 +98,7 @@ def calibrate_geometry(
         values=found.x,
         covariance=found.covariance,
         prior_std=found.prior_std,
-        sensors=tuple(_sensors(problem, found)),
+        sensors=tuple(_sensors(problem, loaded, found)),
         rank=shown.count,
         hidden=tuple(shown.unknowns[k].name for k in shown.without_effect),
         heavy_tails=found.heavy,
@@ -108,10 +109,11 @@ def calibrate_geometry(
     )
 
 
-def _sensors(problem: Problem, found: Solution) -> Iterator[Sensor]:
-    nothing = _fitted_sensors(problem, np.zeros(len(found.x)))
+def _sensors(problem: Problem, loaded: Problem, found: Solution) -> Iterator[Sensor]:
+    nominal = problem.rows(fitted_sensors(problem, np.zeros(len(found.x))))
+    fitted = loaded.rows(found.x)
     for k, m in enumerate(problem.measurements):
-        before, after = (m.distances(r.residual * m.std) for r in (problem.rows(nothing)[k], problem.rows(found.x)[k]))
+        before, after = (m.distances(r.residual * m.std) for r in (nominal[k], fitted[k]))
         noise = found.noise[k]
         yield Sensor(
             name=m.name,
@@ -173,7 +175,7 @@ def _predicted(
     geometry = problem.geometry
     # Starts of the sensors are those of all postures, so that their unknowns mean the same.
     fitted = Problem(geometry, tuple(kept))
-    both = _fitted_sensors(fitted, np.zeros(len(fitted.unknowns))), solve(fitted, robust=robust).x
+    both = fitted_sensors(fitted, np.zeros(len(fitted.unknowns))), solve(fitted, robust=robust).x
     for m, rows in left:
         there = Problem(geometry, (m.some(rows),))
         errors = []
@@ -182,12 +184,13 @@ def _predicted(
             values = {u.name: v for u, v in zip(fitted.unknowns, x, strict=True)}
             known = np.array([u.name in values for u in there.unknowns])
             start[known] = [values[u.name] for u in there.unknowns if u.name in values]
-            at = _fitted_sensors(there, start, known)
+            there = there.loaded(start)
+            at = fitted_sensors(there, start, known)
             errors.append(m.distances(there.rows(at)[0].residual * m.std))
         yield from ((m.name, int(i), part, float(b), float(a)) for i, b, a in zip(rows, *errors, strict=True))
 
 
-def _fitted_sensors(problem: Problem, x: Array, known: NDArray[np.bool_] | None = None) -> Array:
+def fitted_sensors(problem: Problem, x: Array, known: NDArray[np.bool_] | None = None) -> Array:
     """Unknowns with those of the sensors fitted to their measurements, but for known ones, by Gauss and Newton."""
     free = np.array([u.kind is UnknownKind.SENSOR for u in problem.unknowns])
     if known is not None:

@@ -14,10 +14,12 @@ from dynid.dynamics.frames import frame_on_link
 from dynid.errors import InvalidValue, NotApplicable
 from dynid.files import make_folder, write_text
 from dynid.geometry.command import CLOSE, DAMPING, LONGEST, SLACK, STEPS, Command
-from dynid.geometry.real import RealRobot, joint_errors
+from dynid.geometry.real import JointErrors, RealRobot, joint_errors
+from dynid.geometry.tangents import rotations
 from dynid.geometry.unknowns import Unknown, joint_axes
 from dynid.robot.model import Robot
 from dynid.robot.parts import Joint
+from dynid.robot.spatial import placement
 
 __all__ = ["write_command_c"]
 
@@ -121,6 +123,7 @@ def _tables(command: Command) -> tuple[str, int]:
     loaded = bodies.joints if bends else ()
     place_of = {j.name: k for k, j in enumerate(loaded)}
     chain = [(robot.joints[i], errors[i]) for i in command.chain]
+    of_joint = {j.name: e for j, e in chain}
     columns, ratios, offsets = zip(*command.leaders, strict=True)
     whole: dict[str, Sequence[int]] = {
         "slides": [int(j.kind == "prismatic") for j, _ in chain],
@@ -154,7 +157,7 @@ def _tables(command: Command) -> tuple[str, int]:
         "gravity": [bodies.gravity],
         "body_ratio": body_ratios,
         "body_offset": body_offsets,
-        "body_placement": [j.placement[:3] for j in loaded],
+        "body_placement": [_moved(j.placement, of_joint.get(j.name))[:3] for j in loaded],
         "body_mount": [j.mount[:3] for j in loaded],
         "body_axes": [_axes(j) for j in loaded],
         "body_mass": [x.inertia[0] for x in links],
@@ -165,6 +168,13 @@ def _tables(command: Command) -> tuple[str, int]:
         flat = np.concatenate([np.ravel(r) for r in rows]) if len(rows) else np.zeros(0)
         text += _table(name, "double", [repr(float(v)) for v in flat])
     return text, len(loaded)
+
+
+def _moved(frame: Array, errors: JointErrors | None) -> Array:
+    """Placement (4, 4) of a joint with its errors."""
+    if errors is None:
+        return frame
+    return np.asarray(frame @ placement(rotations(errors.turn), errors.shift))
 
 
 def _axes(joint: Joint) -> Array:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.attached import attached
 from dynid.geometry.kinematics import Geometry
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind
+from dynid.identification.judgement import Judgement
 from dynid.results import Column, Result, SavedResult, Table, about, decimals
 from dynid.robot.model import Robot
 from dynid.robot.serialize import ROBOT
@@ -106,6 +107,7 @@ class GeometryEstimate(SavedResult):
         default=None, metadata=about("Robot whose bodies load the joints, where it is another one.", codec=ROBOT)
     )
     notes: tuple[str, ...] = field(default=(), metadata=about("What a reader should know."))
+    judgement: Judgement | None = field(default=None, metadata=about("The verdict in short, None if not assessed."))
 
     def summary(self) -> str:
         """The identified geometry as text."""
@@ -148,9 +150,9 @@ class GeometryEstimate(SavedResult):
         covariance : ndarray, shape (N, 6, 6)
             Of the position and of the direction in axes of the base, gauge freedoms included.
         """
-        width = self.joint_count
+        width, x = self.joint_count, self.values[: self.joint_count]
         geometry, q = self.geometry, np.atleast_2d(np.asarray(q, dtype=float))
-        found = geometry.place(geometry.postures(q), self.values[:width], width)[frame or self.frames[0]]
+        found = geometry.place(geometry.postures(q, x), x, width)[frame or self.frames[0]]
         out = np.tile(np.eye(4), (len(q), 1, 1))
         out[:, :3, :3], out[:, :3, 3] = found.rotation, found.origin
         slope = np.concatenate([found.shift, found.turn], axis=1)
@@ -169,9 +171,9 @@ class GeometryEstimate(SavedResult):
         frame : str, optional
             The frame; the first measured one by default.
         """
-        width = self.joint_count
+        width, x = self.joint_count, self.values[: self.joint_count]
         geometry, q = self.geometry, np.atleast_2d(np.asarray(q, dtype=float))
-        found = geometry.place(geometry.postures(q), self.values[:width], width)[frame or self.frames[0]]
+        found = geometry.place(geometry.postures(q, x), x, width)[frame or self.frames[0]]
         return np.sqrt(aligned_variance(found.origin, found.shift, self.covariance[:width, :width]))
 
 

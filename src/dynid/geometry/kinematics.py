@@ -7,12 +7,15 @@ With the joint frame (R, p) on its parent and its errors t (translation), w (rot
 where M is the gravity moment of the carried bodies about the joint axis, m across it, and B the axes of the joint.
 Every unknown moves all that the joint carries by a twist, and the twist is its derivative: exact at any size of error.
 
+Moments are those of the robot with known errors t, w and d, deflected by its own load; bending, which changes them by
+less than a thousandth, is left out. They stay as they are while derivatives are taken.
+
 Source: Khalil and Dombre, Modeling, Identification and Control of Robots (2002), chapter 11.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,14 +24,16 @@ from numpy.typing import NDArray
 
 from dynid.dynamics.frames import frame_on_link
 from dynid.errors import NotApplicable
-from dynid.geometry.tangents import Placed, across, left_jacobian, rotations
+from dynid.geometry.tangents import Placed, across, rotations, rotations_about
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind, axis_letters, joint_axes, joint_unknowns
 from dynid.robot.model import Robot
 
 __all__ = ["ALONG", "Geometry", "Postures"]
 
 Array = NDArray[np.float64]
+Errors = tuple[Array, Array, Array]
 
+# Forms of `dynid.dynamics.kernels.misplaced`.
 _TRANSLATION, _TURN, ALONG = 0, 1, 2
 
 
@@ -101,9 +106,35 @@ class Geometry:
         number = {j.name: i for i, j in enumerate(self.robot.joints)}
         return tuple(_column(self.robot, number[u.owner], u) for u in self.unknowns)
 
-    def postures(self, q: Array) -> Postures:
-        """Postures (N, n) of the robot, loaded by its bodies."""
-        return Postures(self.robot, q, self.bodies)
+    def postures(self, q: Array, x: Array | None = None) -> Postures:
+        """Postures (N, n), loaded by the bodies as errors x (K,) place them; as the file does by default."""
+        found = Postures(self.robot, q, self.bodies)
+        compliant = any(u.kind in (UnknownKind.COMPLIANCE, UnknownKind.BENDING) for u in self.unknowns)
+        if x is None or not compliant:
+            return found
+        errors = {self.robot.joints[i].name: self._errors(i, found, x) for i in self.chain}
+        still = Postures(self.robot, q, self.bodies, errors)
+        deflected = {}
+        for i in self.chain:
+            c = next((x[k] for k, u in enumerate(self.columns) if u.joint == i and u.symbol == "c"), 0.0)
+            shift, turn, position = errors[self.robot.joints[i].name]
+            load = still.loads[i][:, 2] if i in still.loads else 0.0
+            deflected[self.robot.joints[i].name] = shift, turn, position + c * load
+        return Postures(self.robot, q, self.bodies, deflected)
+
+    def _errors(self, i: int, postures: Postures, x: Array) -> Errors:
+        """Translation (3,), rotation vector (3,) and position (N,) of a joint, without what its load adds."""
+        shift, turn, position = np.zeros(3), np.zeros(3), np.zeros(len(postures.q))
+        for k, (c, u) in enumerate(zip(self.columns, self.unknowns, strict=True)):
+            if c.joint != i or u.kind in (UnknownKind.COMPLIANCE, UnknownKind.BENDING):
+                continue
+            if c.form == _TRANSLATION:
+                shift = shift + x[k] * c.direction
+            elif c.form == _TURN:
+                turn = turn + x[k] * c.direction
+            else:
+                position = position + x[k] * postures.slope(i, c.symbol)
+        return shift, turn, position
 
     def place(self, postures: Postures, x: Array, width: int) -> dict[str, Placed]:
         """Placements of the frames in the base, with derivatives in the first unknowns of `width`.
@@ -117,24 +148,24 @@ class Geometry:
         width : int
             Number of all unknowns of the calibration, those of sensors included.
         """
-        robot, n = self.robot, len(postures.q)
-        rotation, origin = {0: np.tile(np.eye(3), (n, 1, 1))}, {0: np.zeros((n, 3))}
+        from dynid.dynamics.kernels.misplaced import misplaced
+
+        robot, n, own = self.robot, len(postures.q), self._chained
+        reading, slope = postures.of_chain(self)
+        links = np.empty((n, len(self.chain) + 1, 3, 4))
         # Twist of each unknown about the origin of the base: rotation and velocity.
         turn, move = np.zeros((2, n, 3, width))
-        for i in self.chain:
-            joint = robot.joints[i]
-            at = origin[joint.parent] + rotation[joint.parent] @ joint.placement[:3, 3]
-            frame = rotation[joint.parent] @ joint.placement[:3, :3]
-            moved, at = self._moved(i, frame, at, postures, x, turn, move)
-            rotation[i + 1] = moved @ joint.mount[:3, :3]
-            origin[i + 1] = at + moved @ joint.mount[:3, 3]
+        values = np.ascontiguousarray(x[: len(self.columns)])
+        misplaced(*own.joints, reading, *own.unknowns, slope, values, links, turn, move)
         out = {}
         for name in self.frames:
             link, on_link = frame_on_link(robot, name)
+            at = links[:, own.slots[link]]
+            p = at[..., 3] + at[..., :3] @ on_link[:3, 3]
             mine = self._carried(link, width)
-            p = origin[link] + rotation[link] @ on_link[:3, 3]
-            w = turn * mine
-            out[name] = Placed(rotation[link] @ on_link[:3, :3], p, w, move * mine + across(w, p))
+            whole = bool(mine[: len(self.columns)].all())
+            w, v = (turn, move) if whole else (turn * mine, move * mine)
+            out[name] = Placed(at[..., :3] @ on_link[:3, :3], p, w, v + across(w, p))
         return out
 
     def _carried(self, link: int, width: int) -> Array:
@@ -147,31 +178,37 @@ class Geometry:
         out[: len(self.columns)] = [c.joint in joints for c in self.columns]
         return out
 
-    def _moved(
-        self, i: int, frame: Array, at: Array, postures: Postures, x: Array, turn: Array, move: Array
-    ) -> tuple[Array, Array]:
-        """Axes and origin behind a joint, before its mount; writes the twists of its unknowns."""
-        joint = self.robot.joints[i]
-        mine = [(k, c, postures.slope(i, c.symbol)) for k, c in enumerate(self.columns) if c.joint == i]
-        at = at + frame @ sum((x[k] * c.direction for k, c, _ in mine if c.form == _TRANSLATION), np.zeros(3))
-        bend = sum((np.outer(x[k] * s, c.direction) for k, c, s in mine if c.form == _TURN), np.zeros((1, 3)))
-        position = postures.reading(i) + sum((x[k] * s for k, c, s in mine if c.form == ALONG), 0.0)
-        jacobian = frame @ left_jacobian(bend)
-        rotation = frame @ rotations(bend)
-        axis = rotation @ joint.axis
-        turned = []
-        for k, c, slope in mine:
-            if c.form == _TRANSLATION:
-                move[..., k] = frame @ c.direction
-            elif c.form == ALONG and joint.kind == "prismatic":
-                move[..., k] = axis * slope[:, None]
-            else:
-                turn[..., k] = slope[:, None] * (axis if c.form == ALONG else jacobian @ c.direction)
-                turned.append(k)
-        move[..., turned] = across(turn[..., turned], -at)
-        if joint.kind == "prismatic":
-            return rotation, at + axis * position[:, None]
-        return rotation @ rotations(position[:, None] * joint.axis), at
+    @cached_property
+    def _chained(self) -> _Chained:
+        """The joints of the chain and their unknowns as arrays."""
+        joints = [self.robot.joints[i] for i in self.chain]
+        slots = {0: 0} | {i + 1: k + 1 for k, i in enumerate(self.chain)}
+        of = [[k for k, c in enumerate(self.columns) if c.joint == i] for i in self.chain]
+        return _Chained(
+            slots,
+            (
+                np.array([slots[j.parent] for j in joints], dtype=np.int64),
+                np.array([j.placement[:3] for j in joints]).reshape(-1, 3, 4),
+                np.array([j.mount[:3] for j in joints]).reshape(-1, 3, 4),
+                np.array([j.axis for j in joints], dtype=float).reshape(-1, 3),
+                np.array([j.kind == "prismatic" for j in joints]),
+            ),
+            (
+                np.cumsum([0, *map(len, of)]),
+                np.array([k for mine in of for k in mine], dtype=np.int64),
+                np.array([c.form for c in self.columns], dtype=np.int64),
+                np.array([c.direction for c in self.columns]).reshape(-1, 3),
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Chained:
+    """Arrays of `misplaced`, and the number of each link in them."""
+
+    slots: dict[int, int]
+    joints: tuple[Array, ...]
+    unknowns: tuple[Array, ...]
 
 
 class Postures:
@@ -185,11 +222,17 @@ class Postures:
         Positions of its independent joints (rad or m).
     bodies : Robot, optional
         Robot whose bodies load the joints, with joints of the same names; the same by default.
+    errors : mapping of str to tuple, optional
+        Translation (3,), rotation vector (3,) and change of position (N,) of joints of the loaded robot, by name.
     """
 
-    def __init__(self, robot: Robot, q: Array, bodies: Robot | None = None) -> None:
+    def __init__(
+        self, robot: Robot, q: Array, bodies: Robot | None = None, errors: Mapping[str, Errors] | None = None
+    ) -> None:
         self.robot, self.q, self.bodies = robot, q, robot if bodies is None else bodies
+        self.errors = errors or {}
         self._slopes: dict[tuple[int, str], Array] = {}
+        self._chain: tuple[Geometry, Array, Array] | None = None
 
     def reading(self, joint: int) -> Array:
         """Position (N,) of a joint as its encoder, or that of the joint it follows, reads."""
@@ -200,6 +243,14 @@ class Postures:
         if (joint, symbol) not in self._slopes:
             self._slopes[joint, symbol] = self._slope(joint, symbol)
         return self._slopes[joint, symbol]
+
+    def of_chain(self, geometry: Geometry) -> tuple[Array, Array]:
+        """Readings (N, J) of the joints of a geometry's chain, and slopes (N, K) of its unknowns."""
+        if self._chain is None or self._chain[0] is not geometry:
+            reading = np.array([self.reading(i) for i in geometry.chain]).reshape(-1, len(self.q)).T
+            slope = np.array([self.slope(c.joint, c.symbol) for c in geometry.columns]).reshape(-1, len(self.q)).T
+            self._chain = geometry, np.ascontiguousarray(reading), np.ascontiguousarray(slope)
+        return self._chain[1:]
 
     def _slope(self, joint: int, symbol: str) -> Array:
         reading = self.reading(joint)
@@ -215,12 +266,9 @@ class Postures:
 
     @cached_property
     def loads(self) -> dict[int, Array]:
-        """Gravity moments (N, 3) of what each joint carries, about its two axes across and its own (N m), or force (N).
-
-        Of the robot in its file: errors of the geometry change them by a share that is small beside one.
-        """
+        """Gravity moments (N, 3) of what each joint carries about its axes, the own one last (N m; N along it)."""
         number = {j.name: i for i, j in enumerate(self.robot.joints)}
-        carried = _gravity_loads(self.bodies, _of_joints(self.robot, self.q, self.bodies))
+        carried = _gravity_loads(self.bodies, _of_joints(self.robot, self.q, self.bodies), self.errors)
         return {number[name]: load for name, load in carried if name in number}
 
 
@@ -252,7 +300,7 @@ def _of_joints(robot: Robot, q: Array, other: Robot) -> Array:
     return np.column_stack([known.get(name, np.zeros(len(q))) for name in other.coordinates])
 
 
-def _gravity_loads(robot: Robot, q: Array) -> Iterator[tuple[str, Array]]:
+def _gravity_loads(robot: Robot, q: Array, errors: Mapping[str, Errors]) -> Iterator[tuple[str, Array]]:
     """Joints, and the moments of gravity on what each carries, in its axes; one pass to the tips and one back."""
     n, count = len(q), len(robot.joints)
     rotation, origin = np.zeros((count + 1, n, 3, 3)), np.zeros((count + 1, n, 3))
@@ -262,9 +310,14 @@ def _gravity_loads(robot: Robot, q: Array) -> Iterator[tuple[str, Array]]:
         up, position = joint.parent, _reading(robot, i, q)
         frame[i] = rotation[up] @ joint.placement[:3, :3]
         at[i] = origin[up] + rotation[up] @ joint.placement[:3, 3]
+        if joint.name in errors:
+            shift, turn, change = errors[joint.name]
+            at[i] += frame[i] @ shift
+            frame[i] = frame[i] @ rotations(turn)
+            position = position + change
         moved, start = frame[i], at[i]
         if joint.kind == "revolute":
-            moved = moved @ rotations(position[:, None] * joint.axis)
+            moved = moved @ rotations_about(joint.axis, position)
         else:
             start = start + (moved @ joint.axis) * position[:, None]
         rotation[i + 1] = moved @ joint.mount[:3, :3]

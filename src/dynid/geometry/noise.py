@@ -7,14 +7,16 @@ A posture's residuals r have the covariance
 with the noise sigma of the sensor, and with positions u and directions v by which the robot misses its model at this
 posture: repeatability, backlash, what the model lacks. G are the derivatives of the residuals in a motion of the frame,
 directions about the middle of what is seen. Where a posture gives three numbers or fewer, sigma stands for all of it.
-The variances follow by restricted maximum likelihood,
+The variances theta follow by restricted maximum likelihood with Fisher's scoring,
 
-    theta <- theta (sum r' S^-1 V S^-1 r) / (sum tr(S^-1 V) - tr(S^-1 V S^-1 J C J')),
+    theta <- theta + I^-1 s,    s_k = sum r' S^-1 V_k S^-1 r - f_k,    I_kl = sum tr(S^-1 V_k S^-1 V_l),
+    f_k = sum tr(S^-1 V_k) - tr(S^-1 V_k S^-1 J C J'),
 
-with C the covariance of the unknowns and V the matrix that theta multiplies.
+with C the covariance of the unknowns, V_k the matrix that theta_k multiplies, and I reduced by the share of freedom
+that the unknowns take.
 
 Sources: Harville, Maximum Likelihood Approaches to Variance Component Estimation (1977); Searle, Casella and McCulloch,
-Variance Components (1992), chapter 6.
+Variance Components (1992), chapters 6 and 8.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from numpy.typing import NDArray
 
 from dynid.geometry.problem import Rows
 
-__all__ = ["Noise", "Whitened", "distances", "leverages", "renewed", "started_noise", "whitened"]
+__all__ = ["Noise", "Whitened", "distances", "leverages", "misfit", "renewed", "started_noise", "whitened"]
 
 Array = NDArray[np.float64]
 
@@ -34,8 +36,16 @@ Array = NDArray[np.float64]
 _OF_A_POINT = 3
 # Least standard deviation over the expected one, and the most that one step changes a variance.
 _LEAST, _STEP = 1e-2, 10.0
+# Residuals that the stated noise of a sensor counts as: few postures with many unknowns show no noise.
+_STATED = 2.0
 # Share of its degrees of freedom that a component keeps at least.
 _LEAST_LEFT = 0.02
+# Share of a squared length that is rounding.
+_FLAT = 1e-10
+# Least scatter of the robot, as a share of what the sensor's looks like: less is not seen.
+_UNSEEN = 0.02
+# Least eigenvalue of a covariance over its trace.
+_ROUNDING = 1e-12
 # Distance (m) at which directions of the robot scatter as much as its positions, for a start.
 _REACH = 0.5
 
@@ -92,23 +102,37 @@ def _matrices(rows: Rows, noise: Noise) -> list[tuple[float, Array]]:
     out = [(noise.sensor, eye)]
     if noise.position:
         moved, turned = rows.pose[..., :3], rows.pose[..., 3:]
-        about_middle = turned - moved @ (np.linalg.pinv(moved) @ turned)
+        back = np.swapaxes(moved, 1, 2)
+        about_middle = turned - moved @ (np.linalg.pinv(back @ moved, rcond=_FLAT, hermitian=True) @ (back @ turned))
         out += [(noise.position, moved), (noise.direction, about_middle)]
     return out
 
 
-def _covariance(rows: Rows, noise: Noise) -> Array:
-    """S of every posture (N, r, r)."""
-    return np.asarray(sum(std**2 * (V @ np.swapaxes(V, 1, 2)) for std, V in _matrices(rows, noise)))
+def _covariance(components: list[tuple[float, Array]]) -> Array:
+    """S of every posture (N, r, r); where residuals are in another unit, its least eigenvalue is above rounding."""
+    S = np.asarray(sum(std**2 * (V @ np.swapaxes(V, 1, 2)) for std, V in components))
+    size = np.trace(S, axis1=1, axis2=2)[:, None, None]
+    return np.asarray(S + _ROUNDING * size * np.eye(S.shape[1]))
+
+
+def _root(rows: Rows, noise: Noise) -> Array:
+    """Matrices (N, r, r) that make residuals of unit covariance."""
+    return np.linalg.inv(np.linalg.cholesky(_covariance(_matrices(rows, noise))))
+
+
+def misfit(rows: Rows, noise: Noise) -> Array:
+    """r' S^-1 r of every posture (N,)."""
+    if not noise.position:
+        return np.asarray((rows.residual**2).sum(1) / noise.sensor**2)
+    return np.asarray(((_root(rows, noise) @ rows.residual[..., None])[..., 0] ** 2).sum(1))
 
 
 def whitened(rows: Rows, noise: Noise) -> Whitened:
     """Rows with unit covariance."""
     if not noise.position:
         return Whitened(rows.residual / noise.sensor, rows.slope / noise.sensor)
-    root = np.linalg.cholesky(_covariance(rows, noise))
-    both = np.linalg.solve(root, np.concatenate([rows.residual[..., None], rows.slope], axis=2))
-    return Whitened(both[..., 0], both[..., 1:])
+    root = _root(rows, noise)
+    return Whitened((root @ rows.residual[..., None])[..., 0], root @ rows.slope)
 
 
 def leverages(white: Whitened, covariance: Array) -> Array:
@@ -136,21 +160,37 @@ def renewed(rows: Rows, noise: Noise, weights: Array, covariance: Array) -> Nois
         return noise
     part = Rows(rows.residual[used], rows.slope[used], rows.seen[used], rows.pose[used])
     w = weights[used]
-    S = _covariance(part, noise)
-    back = np.linalg.inv(S)
+    components = _matrices(part, noise)
+    back = np.linalg.inv(_covariance(components))
     r = (back @ part.residual[..., None])[..., 0]
     J = back @ part.slope
-    seen = part.seen
-    stds = []
-    for k, (std, V) in enumerate(_matrices(part, noise)):
-        explained = ((np.einsum("nrv,nr->nv", V, r) ** 2).sum(1) * w).sum()
-        whole = np.einsum("nrv,nrs,nsv->n", V, back, V, optimize=True)
+    thetas = np.array([std**2 for std, _ in components])
+    score, whole, free = (np.zeros(len(thetas)) for _ in range(3))
+    information = np.zeros((len(thetas),) * 2)
+    for k, (_, V) in enumerate(components):
+        turned = np.swapaxes(V, 1, 2)
+        VJ, VS = turned @ J, turned @ back
+        traces = np.einsum("nvr,nrv->n", VS, V)
         if k == 0:
             # What was not seen has a residual of zero by definition.
-            whole = whole - (~seen / noise.sensor**2).sum(1)
-        taken = np.einsum("nvx,nvx->n", (VJ := np.swapaxes(V, 1, 2) @ J) @ covariance, VJ)
-        free = max(float((w * whole).sum() - (w**2 * taken).sum()), _LEAST_LEFT * float((w * whole).sum()), 1e-300)
-        change = float(np.clip(explained / free, 1 / _STEP, _STEP))
-        stds.append(std * np.sqrt(change))
+            traces = traces - (~part.seen / noise.sensor**2).sum(1)
+        taken = ((VJ @ covariance) * VJ).sum((1, 2))
+        whole[k] = w @ traces
+        free[k] = max(whole[k] - w**2 @ taken, _LEAST_LEFT * whole[k], 1e-300)
+        score[k] = w @ ((turned @ r[..., None])[..., 0] ** 2).sum(1) - free[k]
+        for m in range(k + 1):
+            both = w @ ((VS @ components[m][1]) ** 2).sum((1, 2))
+            if m == k == 0:
+                both = both - w @ (~part.seen / noise.sensor**4).sum(1)
+            information[k, m] = information[m, k] = both
+    # The stated noise of the sensor counts as a few residuals of its size.
+    score[0] += _STATED * (1 / thetas[0] ** 2 - 1 / thetas[0])
+    information[0, 0] += _STATED / thetas[0] ** 2
+    left = np.sqrt(free / np.maximum(whole, 1e-300))
+    scale = thetas[:, None] * thetas
+    relative = np.linalg.lstsq(information * np.outer(left, left) * scale, score * thetas, rcond=1e-12)[0]
+    stds = np.sqrt(thetas * np.clip(1 + relative, 1 / _STEP, _STEP))
     stds[0] = max(stds[0], _LEAST)
+    sizes = np.array([np.sqrt((V**2).sum() / max(part.seen.sum(), 1)) for _, V in components])
+    stds[1:] = np.maximum(stds[1:], _UNSEEN * stds[0] / np.maximum(sizes[1:], 1e-300))
     return Noise(*(float(s) for s in stds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,9 @@ from dynid.robot.model import Robot
 __all__ = ["Problem", "Rows"]
 
 Array = NDArray[np.float64]
+
+# Change of unknowns, in expected standard deviations, that changes deflections by less than a micrometre.
+_SAME_LOAD = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +55,13 @@ class Problem:
         The robot with its errors.
     measurements : tuple of Measurement
         What was measured, with starts of their parts.
+    errors : ndarray, shape (X,), optional
+        Unknowns with which gravity loads the joints; zero by default.
     """
 
     geometry: Geometry
     measurements: tuple[Measurement, ...]
+    errors: Array | None = None
 
     @classmethod
     def of(
@@ -122,14 +128,25 @@ class Problem:
     @cached_property
     def postures(self) -> tuple[Postures, ...]:
         """Postures of each measurement."""
-        return tuple(self.geometry.postures(m.q) for m in self.measurements)
+        return tuple(self.geometry.postures(m.q, self.errors) for m in self.measurements)
+
+    def loaded(self, x: Array) -> Problem:
+        """The problem with loads of the robot with errors x; the same where they differ by less than matters."""
+        unknowns = self.geometry.unknowns
+        if not any(u.kind in (UnknownKind.COMPLIANCE, UnknownKind.BENDING) for u in unknowns):
+            return self
+        x, expected = x[: len(unknowns)], np.array([u.std for u in unknowns])
+        last = np.zeros(len(unknowns)) if self.errors is None else self.errors
+        if np.abs((x - last) / expected).max() < _SAME_LOAD:
+            return self
+        return replace(self, errors=x)
 
     def space(self, k: int, x: Array) -> Space:
         """Where everything of measurement `k` is; six columns behind the unknowns move its frame."""
         width, m = len(self.unknowns), self.measurements[k]
         frames = self.geometry.place(self.postures[k], x, width + 6)
-        frames[m.frame].shift[..., width : width + 3] += np.eye(3)
-        frames[m.frame].turn[..., width + 3 :] += np.eye(3)
+        frames[m.frames[0]].shift[..., width : width + 3] += np.eye(3)
+        frames[m.frames[0]].turn[..., width + 3 :] += np.eye(3)
         return Space(frames, self.places[k], x, width + 6)
 
     def rows(self, x: Array) -> tuple[Rows, ...]:

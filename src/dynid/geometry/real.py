@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid.errors import InvalidShape, InvalidValue, NotFinite, UnknownName, did_you_mean
-from dynid.geometry.kinematics import Geometry, Postures
+from dynid.geometry.kinematics import Geometry
 from dynid.geometry.tangents import Placed
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind, axis_letters, joint_axes
 from dynid.robot.model import Robot
@@ -137,8 +137,8 @@ class RealRobot:
 
     def place(self, q: Array, frames: Sequence[str]) -> dict[str, Placed]:
         """Placements of frames in the base at q (N, n), with derivatives in the unknowns."""
-        geometry = _Known(self.robot, tuple(frames), GeometryModel(), given=self.unknowns)
-        return geometry.place(Postures(self.robot, q, self.bodies), self.values, len(self.values))
+        geometry = _Known(self.robot, tuple(frames), GeometryModel(), self.bodies, given=self.unknowns)
+        return geometry.place(geometry.postures(q, self.values), self.values, len(self.values))
 
 
 def random_postures(robot: Robot, samples: int, seed: int) -> Array:

@@ -2,13 +2,14 @@
 
     minimise  sum over sensors and postures of  r' S^-1 r  +  sum over unknowns of  x^2/tau_k^2
 
-Levenberg and Marquardt's method with exact derivatives. Around it, in turn: postures whose residual chance does not
-explain are set aside; the scatter S follows from the residuals (see `noise`); tau_k of every kind that joints share
-follows from its unknowns,
+Levenberg and Marquardt's method with exact derivatives, and a correction of second order where a step fails. Around
+it, in turn: postures whose residual chance does not explain are set aside; the scatter S follows from the residuals
+(see `noise`); tau_k of every kind that joints share follows from its unknowns,
 
     tau_k^2 = (4 tau_0^2 + sum x^2) / (4 + sum over k of (1 - C_ii/tau_k^2))
 
-Sources: Marquardt, An Algorithm for Least-Squares Estimation of Nonlinear Parameters (1963); MacKay, Bayesian
+Sources: Marquardt, An Algorithm for Least-Squares Estimation of Nonlinear Parameters (1963); Transtrum and Sethna,
+Improvements to the Levenberg-Marquardt Algorithm for Nonlinear Least-Squares Minimization (2012); MacKay, Bayesian
 Interpolation (1992); Lange, Little and Taylor, Robust Statistical Modeling Using the t Distribution (1989).
 """
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dynid.errors import NotIdentifiable, TooFew
-from dynid.geometry.noise import Noise, distances, renewed, started_noise, whitened
+from dynid.geometry.noise import Noise, distances, misfit, renewed, started_noise, whitened
 from dynid.geometry.problem import Problem, Rows
 from dynid.geometry.unknowns import UnknownKind
 
@@ -114,6 +115,7 @@ def solve(problem: Problem, *, robust: bool = True) -> Solution:
     if not robust:
         return _alternated(problem, state, here, _all)
     tails = replace(_alternated(problem, state, here, _heavy), heavy=True)
+    problem = problem.loaded(tails.x)
     here = _linear(problem, tails.x)
     rare = all((w == 0).mean() <= _RARE for w in _without(here, tails))
     plain = _alternated(problem, replace(tails, heavy=False), here, _without) if rare else tails
@@ -126,7 +128,7 @@ def solve(problem: Problem, *, robust: bool = True) -> Solution:
 
 
 def _alternated(problem: Problem, state: Solution, here: _Linear, weigh: _Weigh) -> Solution:
-    """The minimum with weights, scatter and sizes of errors that agree with it."""
+    """The minimum with weights, scatter and sizes of errors that agree with it, and with loads of this robot."""
     kinds, stated = np.array([u.kind for u in problem.unknowns]), np.array([u.std for u in problem.unknowns])
     for _ in range(_TURNS):
         before = _scales(state)
@@ -134,7 +136,10 @@ def _alternated(problem: Problem, state: Solution, here: _Linear, weigh: _Weigh)
         state = _scaled(here, replace(state, weights=weigh(here, state)))
         if problem.geometry.model.learned:
             state = replace(state, prior_std=_sizes(kinds, stated, state))
-        if np.all(np.abs(_scales(state) - before) <= _SCALE * before):
+        problem, last = problem.loaded(state.x), problem
+        if problem is not last:
+            here = _linear(problem, state.x)
+        elif np.all(np.abs(_scales(state) - before) <= _SCALE * before):
             break
     return _minimised(problem, state, here, _COST)[0]
 
@@ -164,7 +169,7 @@ def _scales(state: Solution) -> Array:
 def _cost(here: _Linear, state: Solution) -> float:
     prior = float((here.x**2 / state.prior_std**2).sum() + here.ties[0] @ here.ties[0])
     parts = zip(here.rows, state.noise, state.weights, strict=True)
-    return prior + sum(float(w @ (whitened(r, noise).residual ** 2).sum(1)) for r, noise, w in parts)
+    return prior + sum(float(w @ misfit(r, noise)) for r, noise, w in parts)
 
 
 def _normal(here: _Linear, state: Solution) -> tuple[Array, Array]:
@@ -180,6 +185,21 @@ def _normal(here: _Linear, state: Solution) -> tuple[Array, Array]:
     return A + np.diag(prior), b + prior * here.x
 
 
+def _beyond(here: _Linear, there: _Linear, step: Array) -> list[Array]:
+    """What residuals change by beyond their slopes, of ties and of every measurement."""
+    ties = there.ties[0] - here.ties[0] - here.ties[1] @ step
+    return [ties, *(b.residual - a.residual - a.slope @ step for a, b in zip(here.rows, there.rows, strict=True))]
+
+
+def _pull(here: _Linear, state: Solution, changes: list[Array]) -> Array:
+    """The right-hand side of the normal equations for some residuals."""
+    out = here.ties[1].T @ changes[0]
+    for rows, change, noise, w in zip(here.rows, changes[1:], state.noise, state.weights, strict=True):
+        white = whitened(replace(rows, residual=change), noise)
+        out = out + np.einsum("nrx,nr,n->x", white.slope, white.residual, w, optimize=True)
+    return out
+
+
 def _minimised(problem: Problem, state: Solution, here: _Linear, tolerance: float) -> tuple[Solution, _Linear]:
     """The minimum for given noise, weights and prior standard deviations, to a relative change of the cost."""
     damping, converged, steps = 1e-6, False, state.iterations
@@ -190,9 +210,15 @@ def _minimised(problem: Problem, state: Solution, here: _Linear, tolerance: floa
     for _ in range(_STEPS):
         steps += 1
         scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
-        step = -_solved(A / np.outer(scale, scale) + damping * np.eye(len(b)), b / scale) / scale
+        damped = A / np.outer(scale, scale) + damping * np.eye(len(b))
+        step = -_solved(damped, b / scale) / scale
         there = _linear(problem, here.x + step)
         new = _cost(there, state)
+        if not new <= cost * (1 + 1e-13):
+            # Along a curved valley: what the residuals are beyond their slopes, taken back.
+            bent = _solved(damped, _pull(here, state, _beyond(here, there, step)) / scale) / scale
+            there = _linear(problem, there.x - bent)
+            new = _cost(there, state)
         if not new <= cost * (1 + 1e-13):
             damping *= 10
             if damping > _STUCK:

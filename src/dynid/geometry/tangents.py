@@ -20,13 +20,18 @@ __all__ = [
     "Placed",
     "Tangent",
     "across",
+    "components",
     "cross",
     "dot",
     "left_jacobian",
+    "nearby",
     "norm",
+    "perpendiculars",
     "rotation_vector",
     "rotations",
+    "rotations_about",
     "stacked",
+    "unit",
 ]
 
 Array = NDArray[np.float64]
@@ -102,6 +107,36 @@ def norm(a: Tangent) -> Tangent:
     return Tangent(length, np.einsum("...ix,...i->...x", a.slope, unit))
 
 
+def unit(a: Tangent) -> Tangent:
+    """Directions of vectors, over the last axis of the values."""
+    length = np.linalg.norm(a.value, axis=-1)[..., None]
+    direction = a.value / length
+    radial = np.einsum("...ix,...i->...x", a.slope, direction)[..., None, :]
+    return Tangent(direction, (a.slope - direction[..., None] * radial) / length[..., None])
+
+
+def components(parts: list[Tangent]) -> Tangent:
+    """Numbers of the same shape as the entries of vectors, along a new last axis of the values."""
+    shape = np.broadcast_shapes(*(p.value.shape for p in parts))
+    width = parts[0].slope.shape[-1]
+    values = [np.broadcast_to(p.value, shape) for p in parts]
+    return Tangent(np.stack(values, -1), np.stack([np.broadcast_to(p.slope, (*shape, width)) for p in parts], axis=-2))
+
+
+def perpendiculars(direction: Array) -> Array:
+    """Two unit vectors (..., 2, 3) across unit vectors (..., 3)."""
+    other = np.eye(3)[np.argmin(np.abs(direction), axis=-1)]
+    first = np.cross(direction, other)
+    first = first / np.linalg.norm(first, axis=-1, keepdims=True)
+    return np.stack([first, np.cross(direction, first)], axis=-2)
+
+
+def nearby(direction: Array, x: Tangent) -> Tangent:
+    """Unit vectors (1, 3) beside one of them (3,), by small amounts (1, 2) along the two axes across it."""
+    axes = perpendiculars(direction)
+    return unit(Tangent(direction + x.value @ axes, axes.T @ x.slope))
+
+
 def stacked(parts: list[Tangent]) -> Tangent:
     """Parts one after another along the first axis."""
     return Tangent(np.concatenate([p.value for p in parts]), np.concatenate([p.slope for p in parts]))
@@ -109,9 +144,8 @@ def stacked(parts: list[Tangent]) -> Tangent:
 
 def across(turns: Array, vector: Array) -> Array:
     """Vector products (..., 3, X) of rotations (..., 3, X) with one vector (..., 3)."""
-    x, y, z = (turns[..., i, :] for i in range(3))
-    a, b, c = (vector[..., i, None] for i in range(3))
-    return np.stack([y * c - z * b, z * a - x * c, x * b - y * a], axis=-2)
+    # As a matrix product: one pass over the columns.
+    return np.asarray(-_skews(vector) @ turns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +206,12 @@ def rotations(vector: ArrayLike) -> Array:
     second = np.where(small, 0.5 - angle**2 / 24, (1 - np.cos(safe)) / safe**2)
     out: Array = np.eye(3) + first * k + second * (k @ k)
     return out
+
+
+def rotations_about(axis: Array, angle: Array) -> Array:
+    """Rotation matrices (N, 3, 3) about one unit vector (3,) by angles (N,)."""
+    k = _skews(axis)
+    return np.asarray(np.eye(3) + np.sin(angle)[:, None, None] * k + (1 - np.cos(angle))[:, None, None] * (k @ k))
 
 
 def left_jacobian(vector: ArrayLike) -> Array:

@@ -155,7 +155,7 @@ def _as_moved(recording: Recording, geometry: GeometryEstimate, x: Array) -> Rec
     number = {name: k for k, name in enumerate(robot.coordinates)}
     runs = []
     for run in recording.runs:
-        postures, q = place.postures(run.q), run.q.copy()
+        postures, q = place.postures(run.q, geometry.values), run.q.copy()
         for u, value, column in zip(geometry.unknowns, x, place.columns, strict=False):
             if column.symbol != "zero" and column.form == ALONG and u.owner in number:
                 q[:, number[u.owner]] += value * postures.slope(column.joint, column.symbol)

@@ -292,6 +292,15 @@ class ParameterPrior:
         inside = np.isin(self.robot.parameter_names, list(names))
         return ~np.any(self.directions[~inside] != 0, axis=0)
 
+    def rows(self, root: Array) -> tuple[Array, Array]:
+        """Rows and targets whose sum of squares is minus twice the logarithm of the density with root (p, k)."""
+        size = np.linalg.norm(root, axis=1)
+        size = np.where(size > 0, size, 1.0)
+        unit = root / size[:, None]
+        lower = np.linalg.cholesky(unit @ unit.T + 1e-13 * np.eye(len(unit)))
+        rows = scipy.linalg.solve_triangular(lower, np.diag(1.0 / size), lower=True)
+        return np.vstack([rows, self.known[:, :-1]]), np.concatenate([rows @ self.mean, self.known[:, -1]])
+
 
 def parameter_prior(observation: Observation, bodies: Prior, known: KnownMasses) -> ParameterPrior:
     """The prior of the parameters of an observation around physically consistent bodies."""
@@ -485,13 +494,7 @@ class Learned:
 
     def prior_rows(self) -> tuple[Array, Array]:
         """Rows and targets whose sum of squares is minus twice the logarithm of the prior density."""
-        size = np.linalg.norm(self._root, axis=1)
-        size = np.where(size > 0, size, 1.0)
-        root = self._root / size[:, None]
-        lower = np.linalg.cholesky(root @ root.T + 1e-13 * np.eye(len(root)))
-        rows = scipy.linalg.solve_triangular(lower, np.diag(1.0 / size), lower=True)
-        known = self.prior.known
-        return np.vstack([rows, known[:, :-1]]), np.concatenate([rows @ self.prior.mean, known[:, -1]])
+        return self.prior.rows(self._root)
 
     def independent_rows(self) -> tuple[float, ...]:
         """Effective number of independent rows per channel."""

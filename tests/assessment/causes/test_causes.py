@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.assessment.causes import cause_search
 from dynid.assessment.causes.cause import Causes, Trial
+from dynid.assessment.causes.cause_groups import Model
 from dynid.assessment.causes.cause_rows import cause_rows
 from dynid.assessment.causes.cause_search import _plus_minus, find_causes
 from dynid.assessment.causes.deflection import BETWEEN, FREQUENCIES, GAPS, deflections
 from dynid.assessment.causes.kinds import swapped
+from dynid.assessment.causes.kinds.drives import sensor_groups
 from dynid.assessment.causes.ripple import ripple_orders
 from dynid.assessment.verdict.cause_checks import _fails
 from dynid.errors import InvalidValue, MissingData
@@ -55,6 +58,14 @@ def causes(
     estimate = dynid.identify(robot, recordings[0], "wls", signals=SIGNALS)
     seen = [observe(robot, r, signals=SIGNALS, base=estimate.base) for r in recordings]
     return find_causes(estimate, seen, without=without)
+
+
+def model_of(robot: dynid.Robot) -> Model:
+    """A robot along its own motion."""
+    t, q, v, a = motion(robot, 0, 4000)
+    run = dynid.Run(t, q, torque=dynid.inverse_dynamics(robot, q, v, a))
+    rows = cause_rows([observe(robot, dynid.Recording(robot.coordinates, (run,)), signals=SIGNALS)])
+    return Model(rows.base.robot, robot.parameters, rows)
 
 
 def only(joint: int, values: np.ndarray) -> np.ndarray:
@@ -410,3 +421,30 @@ def test_the_edge_of_the_decimated_band_is_no_elastic_joint() -> None:
         seen = observe(robot, recorded(robot, seed, rate=500.0, noise=0.3), signals=signals)
         estimate = dynid.identify(robot, seen, "wls")
         assert not find_causes(estimate, seen).causes
+
+
+@pytest.mark.parametrize(("after", "told"), [(0.05, True), (0.099, False)])
+def test_a_cause_that_corrects_nothing_elsewhere_is_not_named(
+    after: float, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What explains the fitted motion, and lowers no error on motion that is not in the fit, is no cause."""
+    monkeypatch.setattr(cause_search, "try_cause", lambda *_: Trial("joint2", 0.1, after, True))
+    assert bool(causes(CASES["cogging"][0]).causes) is told
+    # Gravity that is missing is to be corrected before anything else can be tried.
+    fatal = causes(without_gravity(1.0)).causes
+    assert [c.code for c in fatal] == ["gravity_compensated"]
+
+
+def test_causes_that_correct_unseen_motion_alike_are_told_together() -> None:
+    rows = model_of(arm()).rows
+    first = Trial("joint2", 0.1, 0.05, True)
+    assert cause_search._as_well(rows, first, replace(first, after=0.0505))
+    assert not cause_search._as_well(rows, first, replace(first, after=0.06))
+    assert not cause_search._as_well(rows, first, replace(first, joint="joint1"))
+
+
+def test_a_torque_gain_below_zero_is_a_reversed_joint() -> None:
+    """A factor is no remedy there: the words say what is reversed."""
+    search = [g for g in sensor_groups(model_of(arm())) if g.code == "torque_gain" and g.joints == (1,)]
+    assert "'joint2' is reversed" in search[0].words("138 \u00b1 22", -138.0)
+    assert "12 \u00b1 2 % too small" in search[0].words("12 \u00b1 2", -12.0)

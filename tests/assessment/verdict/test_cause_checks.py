@@ -14,6 +14,7 @@ import dynid
 from dynid.assessment import Assessment
 from dynid.assessment.causes.cause import Cause, Causes, Trial
 from dynid.assessment.causes.kinds.geometry import PLACEMENT
+from dynid.assessment.data.battery import finding_codes
 from dynid.assessment.verdict.cause_checks import check_geometry
 from dynid.assessment.verdict.evidence import Evidence
 from tests.support.check_data import recorded, spoiled, times
@@ -100,8 +101,32 @@ def test_an_improbable_cause_without_torque_is_told_and_does_not_warn(
     given = SimpleNamespace(
         other_joints=False,
         causes=Causes((cause,), 100, 0.01),
-        spoiled_joints=frozenset(),
+        told_causes=(cause,),
         torques=SimpleNamespace(size=np.ones(2), floor=np.zeros(2), channels=("joint1", "joint2")),
     )
     found = check_geometry(cast("Evidence", given))
     assert found.result == result and "16 mm" in found.words and "-0 %" not in found.words
+
+
+@pytest.mark.parametrize(
+    ("findings", "told"),
+    [
+        ([], ["joint1", "joint2", ""]),
+        ([("position_resolution", "warning", "joint2")], ["joint1", ""]),
+        ([("position_resolution", "info", "joint2")], ["joint1", "joint2", ""]),
+        ([("position_resolution", "warning", "joint1"), ("torque_sign", "error", "joint2")], []),
+        ([("torque_computed", "warning", "")], []),
+    ],
+)
+def test_causes_that_follow_from_findings_are_not_told(findings: list[tuple[str, str, str]], told: list[str]) -> None:
+    """Those in a joint that is spoiled, and those in all joints where all are."""
+    codes = finding_codes()
+    made = [SimpleNamespace(joints=(name,) if name else ()) for name in ("joint1", "joint2", "")]
+    given = SimpleNamespace(
+        other_joints=False,
+        causes=SimpleNamespace(causes=tuple(made)),
+        estimate=SimpleNamespace(base=SimpleNamespace(channels=("joint1", "joint2"))),
+        findings=[SimpleNamespace(code=codes[c], severity=severity, joint=joint) for c, severity, joint in findings],
+    )
+    given.spoiled_joints = Evidence.spoiled_joints.func(given)  # type: ignore[attr-defined]
+    assert [c.joints for c in Evidence.told_causes.func(given)] == [(x,) if x else () for x in told]  # type: ignore[attr-defined]

@@ -29,13 +29,15 @@ class Trial:
     """What correcting a cause does to the error of motion that is not in the fit.
 
     `before` and `after` are errors of predicted torques relative to the torque, in the joint that gains most. `unseen`
-    says whether they are those of an unseen recording, or of parts that are left out of the fit.
+    says whether they are those of an unseen recording, or of parts that are left out of the fit. Where they are those
+    of bodies near the file, `strain` is the share of what these leave beyond free ones that remains with the cause.
     """
 
     joint: str
     before: float
     after: float
     unseen: bool
+    strain: float | None = None
 
     def __str__(self) -> str:
         """Return the trial as part of a sentence."""
@@ -43,11 +45,14 @@ class Trial:
         before, after = 100 * self.before, max(100 * self.after, 1e-3)
         digits = max(0, 1 - math.floor(math.log10(after)))
         sizes = f"from {before:.{digits}f} to {after:.{digits}f} % of its torque"
-        return f"the error of '{self.joint}' on {where} then falls {sizes}"
+        whose = ", with bodies near those of the file," if self.strain is not None else ""
+        return f"the error of '{self.joint}' on {where}{whose} then falls {sizes}"
 
     @property
     def left(self) -> float:
-        """Share of the error that the correction leaves."""
+        """Share of the error, or of the strain, that the correction leaves."""
+        if self.strain is not None:
+            return self.strain
         return self.after / self.before if self.before > 0 else 1.0
 
     @property

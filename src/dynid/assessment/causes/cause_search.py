@@ -15,6 +15,7 @@ from dynid.assessment.causes.cause_groups import Group, Model
 from dynid.assessment.causes.cause_rows import CauseRows, cause_rows
 from dynid.assessment.causes.cause_source import cause_sources
 from dynid.assessment.causes.cause_trials import try_cause
+from dynid.assessment.causes.imitated import Imitated, imitated_cause
 from dynid.assessment.causes.kinds.contacts import CONTACT, Contacts, find_contacts
 from dynid.assessment.causes.kinds.drives import (
     STRIBECK,
@@ -28,14 +29,18 @@ from dynid.assessment.causes.kinds.leftover import Leftover, largest_leftover
 from dynid.assessment.causes.kinds.stand import Stand
 from dynid.assessment.causes.kinds.swapped import JOINTS_SWAPPED, POSITIONS_SWAPPED, Swap, best_swap
 from dynid.assessment.causes.resonance import resonances
-from dynid.assessment.causes.stepwise import Step, Stepwise
+from dynid.assessment.causes.stepwise import ALTERNATIVE, MOST_ALTERNATIVES, Step, Stepwise
+from dynid.dynamics.functions import regressor
 from dynid.errors import InvalidValue, MissingData, named
 from dynid.identification.estimate import Estimate
 from dynid.identification.observation import Observation
-from dynid.robot.drives import TermKind
+from dynid.robot.drives import DriveTerm, TermKind
 from dynid.robot.effects import effect_terms
+from dynid.robot.model import Robot
+from dynid.signals.settings import Motion
+from dynid.threads import one_blas_thread
 
-__all__ = ["find_causes"]
+__all__ = ["find_causes", "term_torques"]
 
 Array = NDArray[np.float64]
 
@@ -44,6 +49,8 @@ Array = NDArray[np.float64]
 # the torques of a joint has peaks too, which stay below 1.5 % of the torque or below half of the residual.
 _BURST_LEVEL, _BURST_SHARE, _SIZE = 0.01, 0.5, 0.015
 _PEAKS = ((0.5, _SIZE), (1 / 3, 0.02))
+# Standard errors of an error of independent rows, at least, within which two causes correct it as well.
+_NOISE = 3.0
 
 
 def find_causes(
@@ -89,6 +96,16 @@ def find_causes(
     if not 0 < level < 1:
         raise InvalidValue(f"{named('level')} must lie between 0 and 1")
     seen = [observations] if isinstance(observations, Observation) else list(observations)
+    with (
+        one_blas_thread()
+    ):  # small matrices and short vectors: several threads are slower, and much so on a busy machine
+        return _searched(estimate, seen, level, max_causes, without)
+
+
+def _searched(
+    estimate: Estimate, seen: Sequence[Observation], level: float, max_causes: int, without: Collection[str]
+) -> Causes:
+    """The causes that the search finds."""
     rows, whole = cause_rows(seen), cause_rows(seen, reversals=True)
     dead = [name for name, y in zip(rows.base.channels, rows.y, strict=True) if not np.any(y)]
     if dead:
@@ -113,19 +130,19 @@ def find_causes(
     if found is None:
         assert swap is not None
         return Causes((_swapped(swap, rows),), 1, level)
+    held = imitated_cause(found.model, seen[0], found.search, found.groups, [s.group for s in found.steps])
+    if held is not None:
+        again = _explained(rows, held.parameters, None, level, max_causes, without, given=(held.group,))
+        assert again is not None
+        found = again
     rows, model, search, tested = found.rows, found.model, found.search, found.tested
-    remedies = [_remedy(model, step.group) for step in found.steps]
+    tried = _tried(found, [] if held is None else [held.group])
     causes = [
         *([] if late is None else [late[0]]),
         *([] if bursting is None else [bursting[0]]),
         *([] if found.contacts is None else [_contact(found.contacts, rows)]),
-        *(
-            replace(
-                _cause(replace(step, group=remedies[i]), rows, try_cause(rows, remedies[i], remedies[:i])),
-                alternatives=tuple(_cause(x, rows) for x in found.alternatives.get(step.group, ())),
-            )
-            for i, step in enumerate(found.steps)
-        ),
+        *([] if held is None else [_imitated(held, rows)]),
+        *tried,
     ]
     # A lag moves the step of friction beside the reversal: neither law is judged there.
     slow = None if late is not None or STRIBECK in without else _slow(estimate, whole, tested, level)
@@ -139,6 +156,33 @@ def find_causes(
         causes = list(_oscillating(model, search))[:1]
     causes = _beside(causes, alone)
     return Causes(tuple(causes[:max_causes]), tested, level, found.visible)
+
+
+def _tried(found: _Explained, given: Sequence[Group]) -> Iterator[Cause]:
+    """The causes whose correction gains on motion that is not in the fit, each after those before it.
+
+    What parameters imitate for the most part gains little anywhere: it is told by its size.
+    """
+    kept = list(given)
+    for step in found.steps:
+        remedy = _remedy(found.model, step.group)
+        trial = try_cause(found.rows, remedy, kept)
+        if not (trial.gains or remedy.code.fatal or remedy.code.relevance.imitated):
+            continue  # it explains what was fitted, and nothing else
+        others = [
+            _cause(x, found.rows)
+            for x in found.alternatives.get(step.group, ())
+            if x.gain >= ALTERNATIVE * step.gain or _as_well(found.rows, trial, try_cause(found.rows, x.group, kept))
+        ]
+        first = _cause(replace(step, group=remedy), found.rows, trial)
+        yield replace(first, alternatives=tuple(others[:MOST_ALTERNATIVES]))
+        kept.append(remedy)
+
+
+def _as_well(rows: CauseRows, first: Trial, other: Trial) -> bool:
+    """Whether another cause corrects the same error as well, within the noise of so many rows."""
+    count = len(rows.y[rows.base.channels.index(first.joint)])
+    return other.joint == first.joint and other.after <= first.after * (1.0 + _NOISE / np.sqrt(count))
 
 
 def _beside(causes: list[Cause], other: Cause | None) -> list[Cause]:
@@ -156,11 +200,16 @@ class _Explained:
     rows: CauseRows
     model: Model
     search: Stepwise
-    tested: int
+    groups: list[Group]
     steps: list[Step]
     alternatives: dict[Group, list[Step]]
     visible: dict[str, float]
     contacts: Contacts | None
+
+    @property
+    def tested(self) -> int:
+        """Number of candidates."""
+        return len(self.groups)
 
 
 def _explained(
@@ -171,9 +220,13 @@ def _explained(
     most: int,
     without: Collection[str],
     contacts: Contacts | None = None,
+    given: Sequence[Group] = (),
 ) -> _Explained | None:
-    """The causes that explain most, one after the other; None where exchanged joints save more than the first."""
-    search, model = Stepwise(rows), Model(rows.base.robot, parameters, rows)
+    """The causes that explain most, one after the other; None where exchanged joints save more than the first.
+
+    Causes that are `given` are in the model from the start.
+    """
+    search, model = Stepwise(rows, given), Model(rows.base.robot, parameters, rows)
     groups = [g for g in _candidates(model, search, level) if g.code not in without]
     names = rows.base.robot.coordinates
     gains = [g for g in groups if g.code == TORQUE_GAIN]
@@ -191,7 +244,9 @@ def _explained(
         seek = contacts is None and CONTACT not in without
         touched = find_contacts(rows, search.residuals) if seek else None
         if touched is not None and touched.relative > _SIZE and touched.saving > saving:
-            return _explained(rows.without(touched.near), parameters, swapped, level, most, without, touched)
+            fewer = rows.without(touched.near)
+            left = [_thinned(g, rows, touched.near) for g in given]
+            return _explained(fewer, parameters, swapped, level, most, without, touched, left)
         if best is None:
             break
         alternatives[best.group] = search.alternatives(best, groups, level)
@@ -200,7 +255,13 @@ def _explained(
         if best.group.code.fatal:
             found = found[-1:]
             break  # to be corrected first: friction and rotor inertia were chosen with wrong gravity
-    return _Explained(rows, model, search, len(groups), found, alternatives, visible, contacts)
+    return _Explained(rows, model, search, groups, found, alternatives, visible, contacts)
+
+
+def _thinned(group: Group, rows: CauseRows, samples: NDArray[np.bool_]) -> Group:
+    """The group in the rows that are left without some samples (N,)."""
+    pairs = zip(group.columns, rows.index, strict=True)
+    return replace(group, columns=tuple(None if c is None else c[~samples[i]] for c, i in pairs))
 
 
 def _near(model: Model, group: Group) -> Iterator[Group]:
@@ -241,6 +302,34 @@ def _unknown(left: Leftover, rows: CauseRows) -> Cause:
     )
 
 
+def _imitated(held: Imitated, rows: CauseRows) -> Cause:
+    """The cause that bodies imitate; its shares are those of what bodies near the file leave."""
+    group, trial = held.group, held.trial
+    share = 1.0 - (trial.after / trial.before) ** 2
+    first = Cause(
+        code=group.code,
+        joints=tuple(rows.base.robot.coordinates[j] for j in group.joints),
+        words=group.words(_plus_minus(abs(held.size), held.std), held.size),
+        size=held.size,
+        std=held.std,
+        unit=group.unit,
+        share=share,
+        unexplained=float(np.sqrt(trial.before**2 - trial.after**2)),
+        effect=held.effect,
+        p_value=float(np.exp(-held.odds)),
+        trial=trial,
+        option=group.option,
+    )
+    others = [
+        replace(
+            first, code=g.code, joints=tuple(rows.base.robot.coordinates[j] for j in g.joints),
+            words=g.words("", 0.0), trial=None, option=g.option,
+        )
+        for g in held.alternatives
+    ]  # fmt: skip
+    return replace(first, alternatives=tuple(others))
+
+
 def _contact(contacts: Contacts, rows: CauseRows) -> Cause:
     robot = rows.base.robot
     name = robot.coordinates[contacts.joint]
@@ -273,9 +362,18 @@ def _remedy(model: Model, group: Group) -> Group:
     terms, rows = effect_terms(model.robot, group.option), model.rows
     if {t.name for t in terms} <= set(model.robot.parameter_names):
         return replace(group, option="")
-    made = [rows.decimated([np.asarray(t.column(m.q, m.v, m.a)) for m in rows.motions]) for t in terms]
+    made = [rows.decimated([term_torques(model.robot, t, m) for m in rows.motions]) for t in terms]
     columns = [np.column_stack([c[k][:, j] for c in made]) for k, j in enumerate(rows.joints)]
     return replace(group, columns=tuple(columns))
+
+
+def term_torques(robot: Robot, term: DriveTerm, motion: Motion) -> Array:
+    """Torques (N, n) per unit of a custom term in the independent joints."""
+    q, v, a = motion.q, motion.v, motion.a
+    if not robot.loops:
+        return term.column(q, v, a)
+    whole = robot.with_terms(term)
+    return regressor(whole, q, v, a)[:, :, whole.parameter_names.index(term.name)]
 
 
 def _cause(step: Step, rows: CauseRows, trial: Trial | None = None) -> Cause:
@@ -372,7 +470,8 @@ def _alone(estimate: Estimate, rows: CauseRows, level: float, without: Collectio
     best = search.best(groups, level)
     if best is None:
         return None
-    others = [s for s in search.alternatives(best, groups, level) if s.group.joints == best.group.joints]
+    others = search.alternatives(best, groups, level, ALTERNATIVE)[:MOST_ALTERNATIVES]
+    others = [s for s in others if s.group.joints == best.group.joints]
     cause = _cause(best, rows, try_cause(rows, best.group, ()))
     return replace(cause, alternatives=tuple(_cause(other, rows) for other in others))
 

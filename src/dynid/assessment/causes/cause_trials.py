@@ -12,7 +12,7 @@ from dynid.assessment.causes.cause_groups import Group
 from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.identification.observation import fold
 
-__all__ = ["try_cause"]
+__all__ = ["parts_of", "try_cause"]
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def try_cause(rows: CauseRows, group: Group, before: Sequence[Group], corrected:
 
 def _errors(rows: CauseRows, groups: Sequence[Group], unseen: bool) -> Array:
     """Errors (channel,) of parts of the rows that are not in the fit, relative to the torque of the channel."""
-    parts = _parts(rows, unseen)
+    parts = parts_of(rows, unseen)
     factors = [[_factor(rows, groups, k, part) for part in parts] for k in range(len(rows.y))]
     count = np.array([[int(part[k].sum()) for part in parts] for k in range(len(rows.y))])
     size = np.array([max(float(np.linalg.norm(y)) / np.sqrt(len(y)), _TINY) for y in rows.y])
@@ -49,7 +49,7 @@ def _errors(rows: CauseRows, groups: Sequence[Group], unseen: bool) -> Array:
     return np.asarray(np.sqrt(squares / np.maximum(count[:, list(judged)].sum(axis=1), 1)) / size)
 
 
-def _parts(rows: CauseRows, unseen: bool) -> list[list[NDArray[np.bool_]]]:
+def parts_of(rows: CauseRows, unseen: bool) -> list[list[NDArray[np.bool_]]]:
     """Rows of each channel in each part: the recordings, or every fourth block of time."""
     if unseen:
         of = [np.minimum(np.array(rows.groups)[rows.run_of(i)], 1) for i in rows.index]

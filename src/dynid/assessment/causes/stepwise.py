@@ -15,7 +15,7 @@ from dynid.assessment.causes.cause_rows import CauseRows
 from dynid.assessment.causes.kinds.lags import Lag, lagged_rows
 from dynid.signals.autocorrelation import independent_rows
 
-__all__ = ["Step", "Stepwise"]
+__all__ = ["ALTERNATIVE", "MOST_ALTERNATIVES", "Step", "Stepwise"]
 
 Array = NDArray[np.float64]
 
@@ -29,8 +29,9 @@ _WEIGHTINGS = 2
 # Candidates that are compared in detail, and blocks of time for standard deviations.
 _COMPARED = 25
 _BLOCKS = 20
-# An alternative gains this share of what the best candidate does, and keeps at most this share of it beside that one.
-_ALTERNATIVE, _BESIDE, _MOST_ALTERNATIVES = 0.8, 0.2, 2
+# An alternative gains this share of what the best candidate does, or the second where it also corrects unseen motion as
+# well, and keeps at most the third beside that one.
+ALTERNATIVE, _PERHAPS, _BESIDE, MOST_ALTERNATIVES = 0.8, 0.5, 0.2, 2
 # Part of a torque that parameters cannot imitate, and standard deviations from zero, from which it matters.
 _UNEXPLAINED, _SIGMAS = 0.003, 4.0
 # Elasticity and backlash that are as clear as this count from a smaller share of a noisy residual and a smaller part
@@ -133,11 +134,11 @@ class Stepwise:
         """The relevant and significant group with the largest gain, if any."""
         return max(self._candidates(groups, level), key=lambda s: s.gain, default=None)
 
-    def alternatives(self, best: Step, groups: Sequence[Group], level: float) -> list[Step]:
+    def alternatives(self, best: Step, groups: Sequence[Group], level: float, share: float = _PERHAPS) -> list[Step]:
         """Relevant groups of other kinds that explain nearly as much as the best one, and nothing beside it."""
         near: dict[CauseCode, Step] = {}
         for step in sorted(self._candidates(groups, level), key=lambda s: -s.gain):
-            if step.gain >= _ALTERNATIVE * best.gain and step.group.code != best.group.code:
+            if step.gain >= share * best.gain and step.group.code != best.group.code:
                 near.setdefault(step.group.code, step)
         beside = Stepwise(self._rows, [*self._included, best.group])
         left = [(step, *beside._solved(step.group)[1:]) for step in near.values()]
@@ -146,7 +147,7 @@ class Stepwise:
             for step, coefficient, rank in left
             if not rank or beside._step(step.group, coefficient, rank, len(groups)).statistic < _BESIDE * step.statistic
         ]
-        return same[:_MOST_ALTERNATIVES]
+        return same
 
     def _candidates(self, groups: Sequence[Group], level: float) -> list[Step]:
         """The relevant and significant ones of the groups that explain most."""

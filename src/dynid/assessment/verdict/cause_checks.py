@@ -80,11 +80,7 @@ def _named(evidence: Evidence, code: CheckCode, passed: str) -> Check:
         return unchecked(code, _OTHER_JOINTS)
     if evidence.causes is None:
         return unchecked(code, _UNKNOWN)
-    # What is found at a joint whose torque has the wrong sign or spikes follows from that, of which other checks tell.
-    spoiled = evidence.spoiled_joints
-    found = [
-        c for c in evidence.causes.causes if c.code.check == code and not (c.joints and spoiled.issuperset(c.joints))
-    ]
+    found = [c for c in evidence.told_causes if c.code.check == code]
     unit = "of the torque"
     if not found:
         return Check(code, "passed", passed, 0.0, 0.0, _FAILS, unit)

@@ -11,12 +11,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dynid.assessment.causes.cause import Causes
+from dynid.assessment.causes.cause import Cause, Causes
 from dynid.assessment.causes.cause_search import find_causes
 from dynid.assessment.causes.diagnosis import Diagnosis
 from dynid.assessment.causes.missing import MissingEffects, missing_effects
 from dynid.assessment.causes.nested import terms_needed
 from dynid.assessment.causes.residuals import residual_tests
+from dynid.assessment.data.channels import POSITION_RESOLUTION
+from dynid.assessment.data.computed import TORQUE_COMPUTED
 from dynid.assessment.data.limits import POSITION_UNIT
 from dynid.assessment.data.order import JOINT_ORDER, TORQUE_ORDER
 from dynid.assessment.data.spikes import TORQUE_SPIKES
@@ -44,13 +46,16 @@ __all__ = ["Evidence", "Refit"]
 
 Array = NDArray[np.float64]
 
-# Findings on torques that spoil a joint, and on joints that are not those of the robot.
+# Findings that spoil a joint: torques that are wrong, or positions whose accelerations are noise. Findings on torques
+# that no drive made, and on joints that are not those of the robot.
 _SPOILED = frozenset(
     {
         TORQUE_SIGN,
         TORQUE_UNSIGNED,
         FRICTION_SIGN,
         TORQUE_SPIKES,
+        TORQUE_COMPUTED,
+        POSITION_RESOLUTION,
     }
 )
 _OTHER_JOINTS = frozenset({POSITION_ZERO, POSITION_UNIT, JOINT_ORDER, TORQUE_ORDER})
@@ -305,8 +310,17 @@ class Evidence:
 
     @cached_property
     def spoiled_joints(self) -> frozenset[str]:
-        """Joints whose torque has the wrong sign or none, or spikes, by the findings."""
-        return frozenset(f.joint for f in self.findings or () if f.severity != "info" and f.code in _SPOILED)
+        """Joints whose torque or position is spoiled, by the findings: what is found there follows from that."""
+        told = {f.joint for f in self.findings or () if f.severity != "info" and f.code in _SPOILED}
+        return frozenset(self.estimate.base.channels if "" in told else told)
+
+    @cached_property
+    def told_causes(self) -> tuple[Cause, ...]:
+        """Causes that do not follow from what findings say of their joints, or of all joints where they act in all."""
+        if self.causes is None or self.other_joints:
+            return ()
+        every = self.estimate.base.channels
+        return tuple(c for c in self.causes.causes if not self.spoiled_joints.issuperset(c.joints or every))
 
     @cached_property
     def other_joints(self) -> bool:

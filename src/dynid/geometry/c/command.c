@@ -65,8 +65,9 @@ static void joint_motion(const double axis[3], int slides, double position, doub
     motion(slides ? moved : none, slides ? none : moved, out);
 }
 
-/* Moments of gravity about the axes of every joint of the bodies, or the force along a sliding one. */
-static void gravity_loads(const double q[N], double load[BODIES + 1][3])
+/* Moments of gravity about the axes of every joint of the bodies, or the force along a sliding one; joints are
+   extra[j] further than they read. */
+static void gravity_loads(const double q[N], const double extra[BODIES + 1], double load[BODIES + 1][3])
 {
     Placement link[BODIES + 1], frame[BODIES + 1], moving, moved;
     double mass[BODIES + 1], first[BODIES + 1][3], turned[3], moment[3], axis[3];
@@ -77,8 +78,8 @@ static void gravity_loads(const double q[N], double load[BODIES + 1][3])
         if (b > 0) {
             const int j = b - 1, c = body_coordinate[j];
             multiply(link[body_parent[j]], body_placement + 12 * j, frame[j]);
-            joint_motion(body_axes + 9 * j + 6, body_slides[j], body_ratio[j] * (c < 0 ? 0.0 : q[c]) + body_offset[j],
-                         moving);
+            joint_motion(body_axes + 9 * j + 6, body_slides[j],
+                         body_ratio[j] * (c < 0 ? 0.0 : q[c]) + body_offset[j] + extra[j], moving);
             multiply(frame[j], moving, moved);
             multiply(moved, body_mount + 12 * j, link[b]);
         }
@@ -107,18 +108,30 @@ static void gravity_loads(const double q[N], double load[BODIES + 1][3])
 static void place(const double q[N], double share, double tool[12], double jacobian[6][N])
 {
     Placement at, next, shifted, moving;
-    double load[BODIES + 1][3], axis[CHAIN][3], start[CHAIN][3], rate[CHAIN];
+    double load[BODIES + 1][3], extra[BODIES + 1] = {0}, axis[CHAIN][3], start[CHAIN][3], rate[CHAIN], more[CHAIN];
     const double none[3] = {0, 0, 0};
     int i, j;
-    if (BODIES > 0)
-        gravity_loads(q, load);
+    for (j = 0; j < CHAIN; j++) {
+        const double *w = waves + 4 * j, reading = ratio[j] * q[coordinate[j]] + offset[j];
+        const double s1 = sin(reading), c1 = cos(reading), s2 = sin(2 * reading), c2 = cos(2 * reading);
+        more[j] = gear[j] * reading + zero[j] + w[0] * c1 + w[1] * s1 + w[2] * c2 + w[3] * s2;
+        rate[j] = ratio[j] * (1 + share * (gear[j] - w[0] * s1 + w[1] * c1 - 2 * w[2] * s2 + 2 * w[3] * c2));
+        if (BODIES > 0 && carried[j] >= 0)
+            extra[carried[j]] = more[j];
+    }
+    if (BODIES > 0) {
+        /* Where the joints are without load, and then deflected by the load there. */
+        gravity_loads(q, extra, load);
+        for (j = 0; j < CHAIN; j++)
+            if (carried[j] >= 0)
+                extra[carried[j]] += compliance[j] * load[carried[j]][2];
+        gravity_loads(q, extra, load);
+    }
     for (i = 0; i < 12; i++)
         at[i] = i % 5 == 0;
     for (j = 0; j < CHAIN; j++) {
-        const double *m = carried[j] < 0 || BODIES == 0 ? none : load[carried[j]], *w = waves + 4 * j;
+        const double *m = carried[j] < 0 || BODIES == 0 ? none : load[carried[j]];
         const double reading = ratio[j] * q[coordinate[j]] + offset[j];
-        const double s1 = sin(reading), c1 = cos(reading), s2 = sin(2 * reading), c2 = cos(2 * reading);
-        const double more = gear[j] * reading + zero[j] + w[0] * c1 + w[1] * s1 + w[2] * c2 + w[3] * s2;
         double bend[3], move[3];
         for (i = 0; i < 3; i++) {
             move[i] = share * shift[3 * j + i];
@@ -131,8 +144,7 @@ static void place(const double q[N], double share, double tool[12], double jacob
         direction(shifted, axes + 9 * j + 6, axis[j]);
         for (i = 0; i < 3; i++)
             start[j][i] = shifted[4 * i + 3];
-        rate[j] = ratio[j] * (1 + share * (gear[j] - w[0] * s1 + w[1] * c1 - 2 * w[2] * s2 + 2 * w[3] * c2));
-        joint_motion(axes + 9 * j + 6, slides[j], reading + share * (more + compliance[j] * m[2]), moving);
+        joint_motion(axes + 9 * j + 6, slides[j], reading + share * (more[j] + compliance[j] * m[2]), moving);
         multiply(shifted, moving, next);
         multiply(next, mount + 12 * j, at);
     }

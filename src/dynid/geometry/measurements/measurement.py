@@ -10,10 +10,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import InvalidShape, NotFinite, TooFew
+from dynid.errors import InvalidShape, InvalidValue, NotApplicable, NotFinite, TooFew, named
 from dynid.geometry.tangents import Placed, Tangent, left_jacobian, rotations
 
-__all__ = ["Measurement", "Part", "Space", "free_placement", "free_point", "labels"]
+__all__ = ["Measurement", "Part", "Space", "free_placement", "free_point", "labels", "placement_of", "proper", "three"]
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.str_]
@@ -120,7 +120,7 @@ class Measurement(ABC):
     """
 
     q: Array
-    frame: str
+    frame: str = ""
     name: str = ""
     place: Labels = ()  # type: ignore[assignment]
 
@@ -128,6 +128,8 @@ class Measurement(ABC):
     about: ClassVar[str] = ""
     # Fields with one entry per posture.
     rows: ClassVar[tuple[str, ...]] = ()
+    # Whether the robot touches something at every posture: its residual is zero but for errors.
+    contact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         q = np.array(self.q, dtype=float)
@@ -137,6 +139,11 @@ class Measurement(ABC):
             raise TooFew("there is no posture", "q")
         if not np.isfinite(q).all():
             raise NotFinite(f"posture {int(np.argmin(np.isfinite(q).all(1)))} has a joint position that is no number")
+        for name in (f.name for f in fields(self) if f.name.endswith(("noise", "_std"))):
+            value = getattr(self, name)
+            sizes = list(value.values()) if isinstance(value, Mapping) else value
+            if value is not None and not np.all(np.asarray(sizes, dtype=float) > 0):
+                raise InvalidValue(f"{named(name)} must be positive, got {value}")
         object.__setattr__(self, "q", q)
         object.__setattr__(self, "name", self.name or self.kind)
         object.__setattr__(self, "place", labels(self.place if len(self.place) else [""] * len(q), len(q), "place"))
@@ -159,6 +166,20 @@ class Measurement(ABC):
     def residual(self, space: Space) -> Tangent:
         """Residuals (N, r): predicted less measured, not a number where nothing was measured."""
 
+    def point(self, space: Space) -> Tangent:
+        """The point (N, 3) of the robot that is measured, in its base (m): the origin of the frame."""
+        return space.frames[self.frame].point(np.zeros(3))
+
+    def expected(self, space: Space) -> Self:
+        """The measurement with what would be measured there without any error: postures are planned with it.
+
+        Raises
+        ------
+        NotApplicable
+            For kinds of sensors that do not say it.
+        """
+        raise NotApplicable(f"postures cannot be planned for sensors of the kind {self.kind}", "measurements")
+
     def ties(self, space: Space) -> tuple[Tangent, Array] | None:
         """Residuals that belong to no posture, such as a known distance, and their standard deviations."""
         return None
@@ -175,6 +196,53 @@ class Measurement(ABC):
         """The measurement at some of its postures."""
         names = {"q", "place", *self.rows}
         return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name in names})
+
+    def at(self, q: Array, like: NDArray[np.intp]) -> Self:
+        """The measurement at other postures, each with the labels of the posture `like` of this one."""
+        return replace(self.some(like), q=q)
+
+
+def placement_of(given: ArrayLike | None, what: str) -> Array | None:
+    """A placement (4, 4) that may be given.
+
+    Raises
+    ------
+    InvalidShape, InvalidValue
+        If it is no placement.
+    """
+    if given is None:
+        return None
+    out = np.array(given, dtype=float)
+    if out.shape != (4, 4):
+        raise InvalidShape(f"{named(what)} must be a 4x4 matrix, got shape {out.shape}")
+    if not proper(out):
+        raise InvalidValue(f"{named(what)} is no placement: its upper left part is no rotation")
+    return out
+
+
+# How far a rotation that was written with few digits is from an orthonormal matrix.
+_ROUNDED = 1e-2
+
+
+def proper(placements: Array) -> NDArray[np.bool_]:
+    """Whether placements (..., 4, 4) hold rotations."""
+    r = placements[..., :3, :3]
+    square = np.abs(np.swapaxes(r, -1, -2) @ r - np.eye(3)).max((-1, -2)) < _ROUNDED
+    return np.asarray(square & (np.linalg.det(r) > 0))
+
+
+def three(given: ArrayLike, what: str) -> Array:
+    """A vector of three coordinates.
+
+    Raises
+    ------
+    InvalidShape
+        If it is none.
+    """
+    out = np.array(given, dtype=float)
+    if out.shape != (3,):
+        raise InvalidShape(f"{named(what)} must have three coordinates, got shape {out.shape}")
+    return out
 
 
 def labels(given: ArrayLike, count: int, what: str) -> Labels:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.geometry.tangents import rotations
+from dynid.robot.spatial import placement
 
-__all__ = ["nearest_rotation", "register", "spread_rotations"]
+__all__ = ["hand_eye", "nearest_rotation", "register", "spread_rotations"]
 
 Array = NDArray[np.float64]
 
@@ -71,16 +72,56 @@ def register(
     shift = np.zeros((count, 3)) if base is None else np.tile(base[:3, 3], (count, 1))
     each = np.maximum(seen.sum(0), 1)
     for step in range(_STEPS):
-        at = o[:, None] + np.einsum("nij,smj->snmi", r, c)
+        at = o[:, None] + np.einsum("nij,smj->snmi", r, c, optimize=True)
         if base is None:
             mean_y, mean_at = np.einsum("nm,nmi->i", w, y), np.einsum("nm,snmi->si", w, at)
             if step:
-                away = np.einsum("nm,nmi,snmj->sij", w, y - mean_y, at - mean_at[:, None, None])
+                away = np.einsum("nm,nmi,snmj->sij", w, y - mean_y, at - mean_at[:, None, None], optimize=True)
                 turn = nearest_rotation(away)
             shift = mean_y - np.einsum("sij,sj->si", turn, mean_at)
         if known is None:
-            back = np.einsum("sji,snmj->snmi", turn, y - shift[:, None, None]) - o[:, None]
-            c = np.einsum("nji,snmj,nm->smi", r, back, seen) / each[:, None]
+            back = np.einsum("sji,snmj->snmi", turn, y - shift[:, None, None], optimize=True) - o[:, None]
+            c = np.einsum("nji,snmj,nm->smi", r, back, seen, optimize=True) / each[:, None]
     at = np.einsum("sij,snmj->snmi", turn, o[:, None] + np.einsum("nij,smj->snmi", r, c)) + shift[:, None, None]
     best = int(np.argmin(np.einsum("nm,snmi->s", w, (at - y) ** 2)))
     return turn[best], shift[best], c[best]
+
+
+def hand_eye(
+    rotation: Array, origin: Array, poses: Array, base: Array | None, mount: Array | None
+) -> tuple[Array, Array]:
+    """Placements B and M (4, 4) with B F M = X, where they are not known: rotations in turn, then positions.
+
+    Parameters
+    ----------
+    rotation, origin : ndarray, shape (N, 3, 3), (N, 3)
+        The frames F.
+    poses : ndarray, shape (N, 4, 4)
+        The measured X.
+    base, mount : ndarray, shape (4, 4), optional
+        B and M, where they are known.
+    """
+    some = np.linspace(0, len(poses) - 1, min(len(poses), _POSTURES)).astype(int)
+    r, o, x, y = rotation[some], origin[some], poses[some, :3, :3], poses[some, :3, 3]
+    m = spread_rotations() if mount is None else mount[None, :3, :3]
+    b = np.tile(np.eye(3) if base is None else base[:3, :3], (len(m), 1, 1))
+    for _ in range(_STEPS):
+        if base is None:
+            b = nearest_rotation(np.einsum("nij,snkj->sik", x, r @ m[:, None]))
+        if mount is None:
+            m = nearest_rotation(np.einsum("snji,njk->sik", b[:, None] @ r, x))
+    best = int(np.argmax(np.einsum("nij,snij->s", x, b[:, None] @ r @ m[:, None])))
+    b, m = b[best], m[best]
+    # B (R p_M + o) + p_B = y: linear in what is unknown of both positions.
+    right, columns = y - o @ b.T, []
+    if base is None:
+        columns.append(np.tile(np.eye(3), (len(r), 1, 1)))
+    else:
+        right = right - base[:3, 3]
+    if mount is None:
+        columns.append(b @ r)
+    else:
+        right = right - (b @ r) @ mount[:3, 3]
+    found = np.linalg.lstsq(np.concatenate(columns, axis=2).reshape(-1, 3 * len(columns)), right.ravel(), rcond=None)[0]
+    at = placement(b, found[:3]) if base is None else base
+    return at, placement(m, found[-3:]) if mount is None else mount

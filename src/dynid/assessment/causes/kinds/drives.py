@@ -59,7 +59,7 @@ Array = NDArray[np.float64]
 TORQUE_GAIN = CauseCode(
     "torque_gain",
     "the torque of one joint does not fit those of the others",
-    "check gear ratio and torque constant of the joint, or calibrate them (dynid gains)",
+    "check gear ratio, torque constant and sign of the joint, or calibrate them (dynid gains)",
     "2 %",
     check="torque_scale",
     relevance=Relevance(imitated=True),
@@ -587,6 +587,8 @@ def _payloads(model: Model, link: int, starts: Iterable[tuple[int, int]]) -> Ite
 
 def _scaled(name: str) -> Callable[[str, float], str]:
     def words(size: str, value: float) -> str:
+        if value < -100.0:  # less than nothing
+            return f"'{name}' is reversed beside the other joints: its axis, or position and torque, are negated"
         return f"the torque of '{name}' is {size} % too {'large' if value > 0 else 'small'} for the other joints"
 
     return words

@@ -30,6 +30,7 @@ __all__ = [
     "elasticity_between",
     "geometry_groups",
     "slopes_of",
+    "vertical",
 ]
 
 Array = NDArray[np.float64]
@@ -117,7 +118,7 @@ def _tilt(model: Model) -> Iterator[Group]:
     # First moments that only a tilted base makes visible.
     q = np.concatenate([m.q for m in rows.motions])
     wide = []
-    upright = [k for k, j in enumerate(rows.joints) if _vertical(robot, j)]
+    upright = [k for k, j in enumerate(rows.joints) if vertical(robot, j)]
     for k, (part, j) in enumerate(zip(parts, rows.joints, strict=True)):
         extra = np.zeros((len(part), 2 * len(upright)))
         if k in upright:
@@ -137,13 +138,13 @@ def _tilt(model: Model) -> Iterator[Group]:
     )
 
 
-def _vertical(robot: Robot, joint: int) -> bool:
-    """Whether a revolute joint on the base has its axis along gravity."""
+def vertical(robot: Robot, joint: int, within: float = _ALONG) -> bool:
+    """Whether a revolute joint on the base has its axis along gravity, within an angle (rad)."""
     name = robot.coordinates[joint]
     found = next(x for x in robot.joints if x.name == name)
     axis = found.placement[:3, :3] @ found.axis
     down = robot.gravity / np.linalg.norm(robot.gravity)
-    return found.parent == 0 and found.kind == "revolute" and bool(np.linalg.norm(np.cross(axis, down)) < _ALONG)
+    return found.parent == 0 and found.kind == "revolute" and bool(np.linalg.norm(np.cross(axis, down)) < within)
 
 
 def _joint_groups(model: Model) -> Iterator[Group]:
