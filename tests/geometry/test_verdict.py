@@ -55,6 +55,21 @@ def test_good_measurements_are_trusted(good: tuple[GeometryEstimate, Points]) ->
     assert {c.result for c in found.checks} == {"passed"}
 
 
+def test_without_measurements_no_cause_is_searched(good: tuple[GeometryEstimate, Points]) -> None:
+    found = assess_geometry(good[0])
+    skipped = {c.code for c in found.checks if c.result == "not checked"}
+    codes = {CheckCode.RESIDUAL, CheckCode.EXCITATION, CheckCode.PREDICTION_UNCERTAINTY, CheckCode.DOMAIN}
+    assert skipped == codes and found.trusted
+
+
+def test_positions_in_millimetres_are_calibrated_and_not_trusted() -> None:
+    """Residuals of a million standard deviations leave covariances that can be factored."""
+    given = _points(_postures(30))
+    given = replace(given, points=1e3 * given.points)
+    found = assess_geometry(calibrate_geometry(ROBOT, given, MODEL, held_out=False), given)
+    assert found.verdict == "do not use" and "millimetres" in found.reasons[0]
+
+
 def test_a_named_cause_decides(good: tuple[GeometryEstimate, Points]) -> None:
     cause = GeometryCause(
         code=GeometryCauseCode.MOVED,

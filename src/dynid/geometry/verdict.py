@@ -38,11 +38,12 @@ _NUMBERS, _NUMBERS_FAIL = 1.5, 1.0
 # Probability from which a cause is told without "perhaps", and motion of the tool by correcting it over its standard
 # deviation from which the geometry is of no use.
 _SURE, _HARM = 0.95, 5.0
+_NOT_GIVEN = "the measurements are not given"
 
 
 def assess_geometry(
     estimate: GeometryEstimate,
-    measurements: Measurement | Sequence[Measurement],
+    measurements: Measurement | Sequence[Measurement] = (),
     causes: GeometryCauses | None = None,
 ) -> Assessment:
     """Assess an identified geometry.
@@ -51,8 +52,9 @@ def assess_geometry(
     ----------
     estimate : GeometryEstimate
         What was identified.
-    measurements : Measurement or sequence of Measurement
-        What it was identified from, postures in the order in which they were measured.
+    measurements : Measurement or sequence of Measurement, optional
+        What it was identified from, postures in the order in which they were measured. Without them no cause is
+        searched, and what depends on postures is not checked.
     causes : GeometryCauses, optional
         Causes that were found in them; searched by default.
 
@@ -73,27 +75,25 @@ def assess_geometry(
     'trusted'
     """
     given = (measurements,) if isinstance(measurements, Measurement) else tuple(measurements)
-    if causes is None:
+    if causes is None and given:
         causes = find_geometry_causes(estimate.robot, given, estimate.model, bodies=estimate.bodies)
-    q = workspace(estimate.robot, given)
-    std, stated = _tool_std(estimate, q)
     checks = (
         _cause(causes),
         _solver(estimate),
         _better(estimate),
-        _explained(estimate, given),
+        _explained(estimate),
         _noise(estimate),
         _outliers(estimate),
         _absurd(estimate),
-        _enough(estimate, given),
-        _over_workspace(estimate, std, stated),
-        _elsewhere(estimate, std),
+        *_postures(estimate, given),
     )
     return Assessment(estimate.robot.name, "geometry", checks)
 
 
-def _cause(causes: GeometryCauses) -> Check:
+def _cause(causes: GeometryCauses | None) -> Check:
     code = CheckCode.RESIDUAL
+    if causes is None:
+        return unchecked(code, _NOT_GIVEN)
     if not causes.causes:
         return Check(code, "passed", "no cause makes the measurements more probable")
     first = causes.causes[0]
@@ -143,7 +143,7 @@ def _expected(estimate: GeometryEstimate) -> float:
     return float(np.sqrt(np.mean([s.after**2 for s in estimate.sensors])))
 
 
-def _explained(estimate: GeometryEstimate, given: Sequence[Measurement]) -> Check:
+def _explained(estimate: GeometryEstimate) -> Check:
     """Errors at places left out against what the fit leaves; medians, so that single outliers do not decide."""
     held = estimate.held_out
     if held is None:
@@ -210,6 +210,15 @@ def _absurd(estimate: GeometryEstimate) -> Check:
         words,
         "compare zeros, signs, order and units of joints and lengths with the robot; or expect more in the model",
     )
+
+
+def _postures(estimate: GeometryEstimate, given: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Checks of the postures: whether they are enough, and whether they show the tool over the workspace."""
+    if not given:
+        codes = (CheckCode.EXCITATION, CheckCode.PREDICTION_UNCERTAINTY, CheckCode.DOMAIN)
+        return tuple(unchecked(code, _NOT_GIVEN) for code in codes)
+    std, stated = _tool_std(estimate, workspace(estimate.robot, given))
+    return _enough(estimate, given), _over_workspace(estimate, std, stated), _elsewhere(estimate, std)
 
 
 def _enough(estimate: GeometryEstimate, given: Sequence[Measurement]) -> Check:
