@@ -81,6 +81,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.feasibility
 	$(BIN)/python -m benchmarks.excitation
 	$(BIN)/python -m benchmarks.closed_loop
+	$(BIN)/python -m benchmarks.geometry
 	$(BIN)/python -m benchmarks.residual
 
 clean:

@@ -54,6 +54,7 @@ ALLOWED = {
     ("report", "calibration"): "the pages of payloads and drive gains show their verdicts and values",
     ("report", "fleet"): "the page of a fleet shows the verdicts on its units",
     ("report", "friction"): "the pages of friction show measured friction and its laws",
+    ("report", "geometry"): "the page of a geometric calibration shows its errors, values and verdict",
     ("studio", "actuators"): "the step of actuators offers their unknowns",
     ("studio", "report"): "charts and bodies are drawn as on the page",
 }

@@ -24,6 +24,7 @@ from dynid.limits import exceeded, file_limits
 __all__ = [
     "PACKED",
     "check_archive",
+    "check_nesting",
     "check_regular",
     "inflated",
     "parse_json",
@@ -98,7 +99,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError, OverflowError) as error:
         raise tomllib.TOMLDecodeError(_reason(error)) from None
-    _check_nesting(data, tomllib.TOMLDecodeError)
+    check_nesting(data, tomllib.TOMLDecodeError)
     return data
 
 
@@ -118,7 +119,7 @@ def parse_json(text: str | bytes) -> Any:
 def read_json(path: str | Path) -> Any:
     """Content of a JSON file, nested within the limit; OSError or ValueError where it cannot be read."""
     data = parse_json(read_text(path))
-    _check_nesting(data, ValueError)
+    check_nesting(data, ValueError)
     return data
 
 
@@ -130,7 +131,7 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _check_nesting(data: Any, error: type[ValueError]) -> None:
+def check_nesting(data: Any, error: type[ValueError]) -> None:
     """Refuse tables and lists that are nested deeper than the limit, and whole numbers that no float can hold."""
     most, level = file_limits().nesting, [data]
     for _ in range(most + 1):

@@ -20,6 +20,7 @@ from studies.reproduce import (
     flexible,
     friction_robots,
     geometry,
+    geometry_postures,
     halves,
     horizon,
     human_forceplate,
@@ -166,6 +167,11 @@ def studies() -> dict[str, Study]:
         ),
         Study(
             "fleet-real", "A UR10e over five months and three pendulums as fleets", fleet_real.figures, needs_data=True
+        ),
+        Study(
+            "geometry-postures",
+            "Postures of a geometric calibration: designed ones against twice as many random ones",
+            geometry_postures.figures,
         ),
         Study("drives", "Drive gains and payloads of a UR10e and a surgical arm", drives.figures, needs_data=True),
         Study("friction-robots", "Real robots with selected friction models", friction_robots.figures, needs_data=True),

@@ -26,6 +26,7 @@ WITHOUT_JSON = ("studio",)
 WIDTH = 80
 # Options whose help names what this command writes or takes; their meaning is the same.
 OWN_HELP = {"--output", "--report", "--duration", "--sex", "--height", "--weight", "--method", "--counts", "--models"}
+OWN_HELP |= {"--template", "--table"}
 OWN_HELP |= {"--target"}  # how well parameters are to be known
 
 

@@ -12,6 +12,7 @@ from dynid.cli.app import Commands
 from dynid.cli.main import _Warnings, app
 from dynid.cli.option_names import _BY_COMMAND, _PARAMETERS, option_words
 from dynid.errors import InvalidValue, Keyword, Sentence, keyword, named
+from tests.support.commands import leaves
 from tests.support.errors import expect_error
 
 GROUP: Any = app.built
@@ -64,7 +65,8 @@ def test_every_parameter_that_is_named_here_exists() -> None:
     known = parameters()
     assert set(_PARAMETERS.values()) <= known
     for command, names in _BY_COMMAND.items():
-        assert set(names.values()) <= {p.name for p in GROUP.commands[command].params}
+        own = [c for words, c in leaves(GROUP).items() if words.split()[-1] == command]
+        assert set(names.values()) <= {p.name for c in own for p in c.params}
         # Where the names agree, nothing is to be listed.
         assert all(argument != parameter for argument, parameter in names.items())
 

@@ -16,6 +16,7 @@ from dynid.recording.recording import Recording
 from dynid.recording.run import Run
 from dynid.robot import ActuatorLaw
 from tests.support import walkers
+from tests.support.geometry_files import write_sockets, write_tracker
 from tests.support.person import on_the_ground, swaying, write_plate
 
 # Length of the recordings: less is too little for friction with a quarter held out.
@@ -58,6 +59,9 @@ def write_arm_files(folder: Path) -> None:
     _write_encoders(robot, folder)
     _write_walker(folder)
     _write_flexible(robot, folder)
+    write_tracker(folder / "tracker.csv", 60)
+    write_tracker(folder / "other.csv", 30, seed=7)
+    write_sockets(folder / "sockets", places=4, count=10)
     _write_fleet(robot, folder)
     t = np.arange(6000) / 1000.0
     path = 0.6 * np.column_stack([np.sin(2 * t + k) + 0.4 * np.sin((5 + 2 * k) * t) for k in range(3)])

@@ -43,7 +43,7 @@ GROUPS = {
     "Experiment": ("excite", "chirp", "simulate", "live", "convert", "check", "calibrate"),
     "Identify": (
         *("identify", "validate", "friction", "payload", "gains", "compensate", "actuators", "flexible", "legs"),
-        *("fleet", "watch", "solvers"),
+        *("geometry", "fleet", "watch", "solvers"),
     ),
     "Understand": ("report", "studio"),
     "Project": ("init", "demo", "doctor", "reproduce", "benchmark"),

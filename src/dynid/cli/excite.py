@@ -85,9 +85,7 @@ def excite(
         typer.Option(help="Ready constraints: halper, sums of amplitudes and a start at zero."),
     ] = None,
     limits: options.LimitsOption = None,
-    avoid: Annotated[
-        Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
-    ] = None,
+    avoid: options.Avoid = None,
     limit_share: Annotated[float, typer.Option(help="Share of the robot's own limits that may be used.")] = 1.0,
     start_posture: options.StartPosture = None,
     seed: options.Seed = 0,

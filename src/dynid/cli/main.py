@@ -21,6 +21,7 @@ from dynid.cli import (  # noqa: F401
     fleet,
     flexible,
     friction,
+    geometry,
     human,
     identify,
     init,

@@ -20,6 +20,8 @@ _PARAMETERS = {
     "centre": "center",
     "payload": "payload_mass",
     "reference": "reference_joints",
+    "distances": "distance",
+    "surfaces": "surface",
 }
 _BY_COMMAND = {
     "inspect": {"method": "grouping"},
@@ -34,6 +36,7 @@ _BY_COMMAND = {
     "simulate": {"rate": "output_rate", "noise": "position_noise", "delay": "control_delay"},
     "live": {"noise": "channel_noise"},
     "friction": {"criterion": "selection"},
+    "plan": {"candidates": "pool"},
     "compensate": {"noise": "noise_model", "method": "gp_method"},
 }
 

@@ -297,6 +297,10 @@ StartPosture = Annotated[
     str | None, typer.Option(help="Posture at the start, one value per joint: 0,0.5,-1. [chosen by the design]")
 ]
 
+Avoid = Annotated[
+    Path | None, typer.Option(help="TOML file of obstacles and shapes to keep clear of; a URDF's own shapes count.")
+]
+
 # What is written.
 Figure = Annotated[Path | None, typer.Option(help="Draw a figure of the result into this SVG file.")]
 LimitsOption = Annotated[

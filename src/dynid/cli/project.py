@@ -17,6 +17,7 @@ __all__ = [
     "PROJECT_FILE",
     "ActuatorsSection",
     "FleetSection",
+    "GeometrySection",
     "IdentifySection",
     "LoopSection",
     "Project",
@@ -259,6 +260,51 @@ class FleetSection(_Section):
     skip_bad: bool | None = None
 
 
+class GeometrySection(_Section):
+    """[geometry]: where the joints really are, for `dynid geometry`.
+
+    Attributes
+    ----------
+    frame : str or None
+        Link or frame that is measured.
+    measurements : list of str
+        Files and folders of measurements, relative to the project file.
+    distances : dict of str to float
+        Known distances in m between sockets, each as "hole_0,hole_1".
+    units : dict of str to str
+        Units of measurements: q, slide, points, lengths, rotation.
+    joints : list of str
+        Joint columns in the robot's order.
+    places : {"folder", "file", "none"} or None
+        What is one place, which validation leaves out as a whole.
+    surfaces : dict of str to str
+        Kind of each touched surface: plane, line or point.
+    in_hand : bool or None
+        Whether the sensor of poses is on the robot.
+    noise : float or None
+        Standard deviation of each coordinate that is measured, m.
+    bodies : str or None
+        Robot file with the masses that load the joints, relative to the project file, or a built-in name.
+    output : str or None
+        File of the calibration (.json), relative to the project file.
+    report : str or None
+        HTML file for the page with the verdict, relative to the project file.
+    """
+
+    frame: str | None = None
+    measurements: list[str] = Field(default_factory=list)
+    distances: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    units: dict[str, str] = Field(default_factory=dict)
+    joints: list[str] = Field(default_factory=list)
+    places: Literal["folder", "file", "none"] | None = None
+    surfaces: dict[str, str] = Field(default_factory=dict)
+    in_hand: bool | None = None
+    noise: float | None = Field(default=None, gt=0.0)
+    bodies: str | None = None
+    output: str | None = None
+    report: str | None = None
+
+
 class Project(_Section):
     """A project file that was read.
 
@@ -266,7 +312,7 @@ class Project(_Section):
     ----------
     path : Path
         The file; paths in it are relative to its folder.
-    robot, log, runs, identify, loop, actuators, fleet
+    robot, log, runs, identify, loop, actuators, fleet, geometry
         Its sections.
     """
 
@@ -278,6 +324,7 @@ class Project(_Section):
     loop: LoopSection = Field(default_factory=LoopSection)
     actuators: ActuatorsSection = Field(default_factory=ActuatorsSection)
     fleet: FleetSection = Field(default_factory=FleetSection)
+    geometry: GeometrySection = Field(default_factory=GeometrySection)
 
     @property
     def folder(self) -> Path:
@@ -351,7 +398,9 @@ def load_project(path: str | Path) -> Project:
     except tomllib.TOMLDecodeError as error:
         raise DamagedFile(f"the project file '{path}' is not TOML: {error}") from None
     if "path" in data:
-        raise UnknownName("'path' is unknown: use robot, log, runs, identify, loop, actuators and fleet", where=path)
+        raise UnknownName(
+            "'path' is unknown: use robot, log, runs, identify, loop, actuators, fleet and geometry", where=path
+        )
     try:
         log = LogFormat.from_toml({"log": data.pop("log", {})})
     except DynidError as error:

@@ -196,7 +196,7 @@ def result_page(report: Path | None) -> Path | None:
 
 
 def judged(result: Any, report: Path | None, unseen: Any = None, prior: Any = None) -> Assessment:
-    """The verdict on a payload, gains, friction, a fleet or actuators, and its page where one is asked for."""
+    """The verdict on a payload, gains, friction, a fleet, actuators or a geometry, and its page where asked for."""
     if report is None:
         from dynid.report.results import verdict_on
 

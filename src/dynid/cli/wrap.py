@@ -25,13 +25,17 @@ _ARGUMENTS = {
 }
 # Parameters of commands that take log files; a first argument that is a log is added to them.
 _LOG_ARGUMENTS = ("data", "loaded")
-# Commands that print the notes of a robot themselves.
-_TELLING = ("inspect", "actuators", "chirp")
+# Commands that print the notes of a robot themselves, and those of geometry, which need no drives.
+_TELLING = ("inspect", "actuators", "chirp", "plan", "fit")
 
 
-def with_robot(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command ROBOT, the options of how it is modelled, and --project; it gets `inputs`."""
-    return _wrapped(command, "robot", logs=False, cleaning=())
+def with_robot(
+    command: Callable[..., None] | None = None, *, modelling: Sequence[str] = tuple(options.MODELLING)
+) -> Callable[..., Any]:
+    """Give a command ROBOT, the options of how it is modelled or some of them, and --project; it gets `inputs`."""
+    if command is None:
+        return lambda it: _wrapped(it, "robot", logs=False, cleaning=(), modelling=modelling)
+    return _wrapped(command, "robot", logs=False, cleaning=(), modelling=modelling)
 
 
 def with_logs(
@@ -68,12 +72,18 @@ def with_model(
 
 
 def _wrapped(
-    command: Callable[..., None], subject: Subject, *, logs: bool, cleaning: Sequence[str], use_project: bool = True
+    command: Callable[..., None],
+    subject: Subject,
+    *,
+    logs: bool,
+    cleaning: Sequence[str],
+    use_project: bool = True,
+    modelling: Sequence[str] = tuple(options.MODELLING),
 ) -> Callable[..., None]:
     """The command with the shared parameters in place of `inputs`."""
     wanted = signature(command, eval_str=True).parameters
     own = [p for p in wanted.values() if p.name != "inputs"]
-    shared: dict[str, Any] = {} if subject == "estimate" else dict(options.MODELLING)
+    shared: dict[str, Any] = {} if subject == "estimate" else {name: options.MODELLING[name] for name in modelling}
     shared |= options.READING if logs else {}
     shared |= {name: options.CLEANING[name] for name in cleaning}
     clash = {p.name for p in own} & set(shared)
@@ -85,7 +95,7 @@ def _wrapped(
 
     @wraps(command)
     def run(**given: Any) -> None:
-        taken = {name: given.pop(name) for name in added}
+        taken = dict.fromkeys(options.MODELLING) | {name: given.pop(name) for name in added}
         files = next((name for name in _LOG_ARGUMENTS if name in wanted), None)
         inputs, found = resolve(subject, taken, given.get(files or "") or [], logs=logs, files=files is not None)
         if files is not None:

@@ -1,6 +1,11 @@
+from .at_postures import PostureErrors as PostureErrors
+from .at_postures import posture_errors as posture_errors
 from .base import BaseGeometry as BaseGeometry
 from .base import base_geometry as base_geometry
 from .calibrate import calibrate_geometry as calibrate_geometry
+from .causes import GeometryCause as GeometryCause
+from .causes import GeometryCauses as GeometryCauses
+from .causes import find_geometry_causes as find_geometry_causes
 from .command import Commands as Commands
 from .command import command_for as command_for
 from .command_c import write_command_c as write_command_c
@@ -13,6 +18,8 @@ from .files import write_calibrated as write_calibrated
 from .hartenberg import DhRow as DhRow
 from .hartenberg import DhTable as DhTable
 from .hartenberg import dh_table as dh_table
+from .hidden import Remedy as Remedy
+from .hidden import remedies as remedies
 from .kinematics import Geometry as Geometry
 from .measurements.boards import Board as Board
 from .measurements.boards import detect_board as detect_board
@@ -27,7 +34,13 @@ from .measurements.poses import Poses as Poses
 from .measurements.sockets import Sockets as Sockets
 from .measurements.touches import Surface as Surface
 from .measurements.touches import Touches as Touches
+from .posture_plan import PosturePlan as PosturePlan
+from .postures import plan_postures as plan_postures
 from .problem import Problem as Problem
+from .reading import ReadMeasurements as ReadMeasurements
+from .reading import read_measurements as read_measurements
+from .sight import Sight as Sight
+from .suspects import GeometryCauseCode as GeometryCauseCode
 from .tables import ZeroOffset as ZeroOffset
 from .tables import ur_kinematics as ur_kinematics
 from .tables import zero_offsets as zero_offsets
@@ -36,3 +49,4 @@ from .together import WholeEstimate as WholeEstimate
 from .together import identify_whole as identify_whole
 from .unknowns import GeometryModel as GeometryModel
 from .unknowns import Unknown as Unknown
+from .verdict import assess_geometry as assess_geometry

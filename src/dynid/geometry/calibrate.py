@@ -13,11 +13,12 @@ from dynid.geometry.estimate import GeometryEstimate, HeldOut, Sensor
 from dynid.geometry.measurements.measurement import Measurement
 from dynid.geometry.problem import Problem
 from dynid.geometry.solve import Solution, solve
+from dynid.geometry.units import check_radians
 from dynid.geometry.unknowns import GeometryModel, UnknownKind
 from dynid.progress import Progress, ProgressCallback
 from dynid.robot.model import Robot
 
-__all__ = ["calibrate_geometry", "errors_left_out"]
+__all__ = ["calibrate_geometry", "errors_left_out", "fitted_sensors"]
 
 Array = NDArray[np.float64]
 
@@ -68,6 +69,8 @@ def calibrate_geometry(
         For a robot with closed loops.
     TooFew
         If there are fewer measured values than unknowns of the sensors alone.
+    InvalidValue
+        If joint positions are in degrees.
 
     Examples
     --------
@@ -82,6 +85,7 @@ def calibrate_geometry(
     True
     """
     given = (measurements,) if isinstance(measurements, Measurement) else tuple(measurements)
+    check_radians(robot, given)
     problem = Problem.of(robot, given, model or GeometryModel(), bodies)
     found = solve(problem, robust=robust)
     loaded = problem.loaded(found.x)
@@ -106,7 +110,7 @@ def calibrate_geometry(
 
 
 def _sensors(problem: Problem, loaded: Problem, found: Solution) -> Iterator[Sensor]:
-    nominal = problem.rows(_fitted_sensors(problem, np.zeros(len(found.x))))
+    nominal = problem.rows(fitted_sensors(problem, np.zeros(len(found.x))))
     fitted = loaded.rows(found.x)
     for k, m in enumerate(problem.measurements):
         before, after = (m.distances(r.residual * m.std) for r in (nominal[k], fitted[k]))
@@ -171,7 +175,7 @@ def _predicted(
     geometry = problem.geometry
     # Starts of the sensors are those of all postures, so that their unknowns mean the same.
     fitted = Problem(geometry, tuple(kept))
-    both = _fitted_sensors(fitted, np.zeros(len(fitted.unknowns))), solve(fitted, robust=robust).x
+    both = fitted_sensors(fitted, np.zeros(len(fitted.unknowns))), solve(fitted, robust=robust).x
     for m, rows in left:
         there = Problem(geometry, (m.some(rows),))
         errors = []
@@ -181,12 +185,12 @@ def _predicted(
             known = np.array([u.name in values for u in there.unknowns])
             start[known] = [values[u.name] for u in there.unknowns if u.name in values]
             there = there.loaded(start)
-            at = _fitted_sensors(there, start, known)
+            at = fitted_sensors(there, start, known)
             errors.append(m.distances(there.rows(at)[0].residual * m.std))
         yield from ((m.name, int(i), part, float(b), float(a)) for i, b, a in zip(rows, *errors, strict=True))
 
 
-def _fitted_sensors(problem: Problem, x: Array, known: NDArray[np.bool_] | None = None) -> Array:
+def fitted_sensors(problem: Problem, x: Array, known: NDArray[np.bool_] | None = None) -> Array:
     """Unknowns with those of the sensors fitted to their measurements, but for known ones, by Gauss and Newton."""
     free = np.array([u.kind is UnknownKind.SENSOR for u in problem.unknowns])
     if known is not None:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid.attached import attached
 from dynid.geometry.kinematics import Geometry
 from dynid.geometry.unknowns import GeometryModel, Unknown, UnknownKind
+from dynid.identification.judgement import Judgement
 from dynid.results import Column, Result, SavedResult, Table, about, decimals
 from dynid.robot.model import Robot
 from dynid.robot.serialize import ROBOT
@@ -106,6 +107,7 @@ class GeometryEstimate(SavedResult):
         default=None, metadata=about("Robot whose bodies load the joints, where it is another one.", codec=ROBOT)
     )
     notes: tuple[str, ...] = field(default=(), metadata=about("What a reader should know."))
+    judgement: Judgement | None = field(default=None, metadata=about("The verdict in short, None if not assessed."))
 
     def summary(self) -> str:
         """The identified geometry as text."""

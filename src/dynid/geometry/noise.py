@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 _OF_A_POINT = 3
 # Least standard deviation over the expected one, and the most that one step changes a variance.
 _LEAST, _STEP = 1e-2, 10.0
+# Residuals that the stated noise of a sensor counts as: few postures with many unknowns show no noise.
+_STATED = 2.0
 # Share of its degrees of freedom that a component keeps at least.
 _LEAST_LEFT = 0.02
 # Share of a squared length that is rounding.
@@ -175,6 +177,9 @@ def renewed(rows: Rows, noise: Noise, weights: Array, covariance: Array) -> Nois
             if m == k == 0:
                 both = both - w @ (~part.seen / noise.sensor**4).sum(1)
             information[k, m] = information[m, k] = both
+    # The stated noise of the sensor counts as a few residuals of its size.
+    score[0] += _STATED * (1 / thetas[0] ** 2 - 1 / thetas[0])
+    information[0, 0] += _STATED / thetas[0] ** 2
     left = np.sqrt(free / np.maximum(whole, 1e-300))
     scale = thetas[:, None] * thetas
     relative = np.linalg.lstsq(information * np.outer(left, left) * scale, score * thetas, rcond=1e-12)[0]

@@ -145,8 +145,8 @@ class Problem:
         """Where everything of measurement `k` is; six columns behind the unknowns move its frame."""
         width, m = len(self.unknowns), self.measurements[k]
         frames = self.geometry.place(self.postures[k], x, width + 6)
-        frames[m.frame].shift[..., width : width + 3] += np.eye(3)
-        frames[m.frame].turn[..., width + 3 :] += np.eye(3)
+        frames[m.frames[0]].shift[..., width : width + 3] += np.eye(3)
+        frames[m.frames[0]].turn[..., width + 3 :] += np.eye(3)
         return Space(frames, self.places[k], x, width + 6)
 
     def rows(self, x: Array) -> tuple[Rows, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid.report.chart_data import Series
 
-__all__ = ["Chart", "interval", "number", "plus_minus"]
+__all__ = ["Chart", "interval", "number", "plus_minus", "scale_color"]
 
 Array = NDArray[np.float64]
 
@@ -92,6 +92,19 @@ class Chart:
         self._x.append(np.array([a.min() - width / 2, a.max() + width / 2]))
         self._y.append(np.array([base]))
         self._parts.append(("bars", (a, b, width, kind, base)))
+        return self
+
+    def marks(self, x: ArrayLike, y: ArrayLike, shares: ArrayLike, words: Sequence[str]) -> Chart:
+        """Add circles whose color goes from the first to the last of a scale as `shares` go from 0 to 1."""
+        a, b = self._seen(x, y, "position")
+        self._parts.append(("marks", (a, b, np.asarray(shares, dtype=float), tuple(words))))
+        return self
+
+    def arrows(self, x: ArrayLike, y: ArrayLike, dx: ArrayLike, dy: ArrayLike, kind: str) -> Chart:
+        """Add arrows from points, in units of the axes."""
+        a, b = self._seen(x, y, "start")
+        c, d = self._seen(a + np.asarray(dx, dtype=float), b + np.asarray(dy, dtype=float), "end")
+        self._parts.append(("arrows", (a, b, c, d, kind)))
         return self
 
     def level(self, y: float, kind: str, counts: bool = True) -> Chart:
@@ -202,6 +215,18 @@ class Chart:
                 for a, b, c in zip(left, v(y), right, strict=True)
             )
             return f'<path class="bars {look}" d="{points}"/>'
+        if kind == "marks":
+            x, y, shares, words = part
+            circles = zip(u(x), v(y), shares, words, strict=True)
+            return "".join(
+                f'<circle class="mark" cx="{a:.1f}" cy="{b:.1f}" r="5" fill="{scale_color(s)}">'
+                f"<title>{escape(text)}</title></circle>"
+                for a, b, s, text in circles
+            )
+        if kind == "arrows":
+            x, y, x1, y1, look = part
+            ends = zip(u(x), v(y), u(x1), v(y1), strict=True)
+            return f'<path class="line {look}" d="{"".join(_arrow(*end) for end in ends)}"/>'
         y, look = part
         h = float(v(y))
         return f'<path class="level {look}" d="M{_LEFT:g} {h:.1f}H{self.width - _RIGHT:g}"/>'
@@ -239,6 +264,26 @@ class Chart:
             "l": self.x_label,
         }
         return f' data-chart="{escape(json.dumps(plain, separators=(",", ":")))}"'
+
+
+def scale_color(share: float) -> str:
+    """Color of a scale: blue at 0, over grey, red at 1."""
+    low, middle, high = np.array([29, 111, 184]), np.array([200, 200, 190]), np.array([209, 73, 91])
+    s = 2 * min(max(float(share), 0.0), 1.0)
+    rgb = low + s * (middle - low) if s < 1 else middle + (s - 1) * (high - middle)
+    return "#" + "".join(f"{round(x):02x}" for x in rgb)
+
+
+def _arrow(x: float, y: float, x1: float, y1: float) -> str:
+    """SVG path of an arrow with a head of a third of its length, five pixels at most."""
+    shaft = np.array([x1 - x, y1 - y])
+    length = float(np.hypot(*shaft))
+    if not np.isfinite(length) or length < 0.5:
+        return ""
+    back = shaft / length * min(5.0, length / 3)
+    side = 0.5 * np.array([-back[1], back[0]])
+    (a, b), (c, d) = (np.array([x1, y1]) - back + s * side for s in (1, -1))
+    return f"M{x:.1f} {y:.1f}L{x1:.1f} {y1:.1f}M{a:.1f} {b:.1f}L{x1:.1f} {y1:.1f}L{c:.1f} {d:.1f}"
 
 
 def interval(prior: float | None, value: float, low: float, high: float) -> str:

@@ -136,10 +136,16 @@ class Joints:
 
 @dataclass(frozen=True)
 class Scene:
-    """A rotatable view of a robot: plain data for the script of the page."""
+    """A rotatable view of a robot: plain data for the script of the page, and switches of what it draws."""
 
     data: str
     words: str
+    label: str = "The robot with its bodies as ellipsoids"
+    switches: Sequence[tuple[str, str, bool]] = (
+        ("after", "identified", True),
+        ("before", "a priori (dashed)", True),
+        ("names", "names", False),
+    )
     kind = "scene"
 
     @property

@@ -1,4 +1,4 @@
-"""The page of a payload, drive gains, friction, a fleet or actuators: verdict, checks, figures, a plot and a table."""
+"""The page of a payload, drive gains, friction, a fleet, actuators or a geometry: verdict, figures, tables."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from dynid.fleet.result import FleetEstimate
 from dynid.fleet.verdict import assess_fleet
 from dynid.friction.selection import FrictionSelection
 from dynid.friction.verdict import assess_friction
+from dynid.geometry.estimate import GeometryEstimate
 from dynid.report.charts import Chart, number, plus_minus
 from dynid.report.content import Block, Figure, Figures, Section, Table, Text, section
 from dynid.report.document import checks_section, page_of
 from dynid.report.fleet import write_fleet
 from dynid.report.friction import friction_chart
+from dynid.report.geometry import write_geometry
 from dynid.report.provenance import written
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ _ROWS = 400
 
 
 def write_result(
-    result: Payload | DriveGains | FrictionSelection | FleetEstimate | ActuatorEstimate,
+    result: Payload | DriveGains | FrictionSelection | FleetEstimate | ActuatorEstimate | GeometryEstimate,
     path: str | Path,
     unseen: Any = None,
     prior: Any = None,
@@ -52,12 +54,13 @@ def write_result(
 
     Parameters
     ----------
-    result : Payload, DriveGains, FrictionSelection, FleetEstimate or ActuatorEstimate
+    result : Payload, DriveGains, FrictionSelection, FleetEstimate, ActuatorEstimate or GeometryEstimate
         What was identified.
     path : str or Path
         HTML file to write.
     unseen, prior : Validation or PositionErrors, optional
-        Errors on motion that was not fitted, of friction and of actuators, and those of the a-priori actuators.
+        Errors on motion that was not fitted, of friction and of actuators, and those of the a-priori actuators; of a
+        geometry the measurements, `unseen`.
     command : str
         Command that computes the result again; it is shown on the page.
 
@@ -73,6 +76,8 @@ def write_result(
     """
     if isinstance(result, FleetEstimate):
         return write_fleet(result, path)
+    if isinstance(result, GeometryEstimate):
+        return write_geometry(result, path, () if unseen is None else unseen, command=command)
     assessment = verdict_on(result, unseen, prior)
     figures, drawn = _content(result)
     sections = [
@@ -106,6 +111,10 @@ def verdict_on(result: object, unseen: Any = None, prior: Any = None) -> Assessm
         return assess_fleet(result)
     if isinstance(result, ActuatorEstimate):
         return assess_actuators(result, unseen, prior)
+    if isinstance(result, GeometryEstimate):
+        from dynid.geometry.verdict import assess_geometry
+
+        return assess_geometry(result, () if unseen is None else unseen)
     raise InvalidType(f"there is no verdict on a result of type {type(result).__name__}", "result")
 
 

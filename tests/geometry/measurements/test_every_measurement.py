@@ -61,7 +61,9 @@ def test_the_truth_is_found_without_a_start(name: str) -> None:
     truth, case = made(name, 60)
     problem = Problem.of(truth.robot, [case.measurement], GeometryModel(compliance=0.0))
     found = solve(problem)
-    assert found.converged and 0.7 < found.noise[0] < 1.4
+    # Where a posture gives more than a point, the scatter of the robot takes a part of the noise.
+    least = 0.0 if found.noise[0].position else 0.7
+    assert found.converged and least < found.noise[0].sensor < 1.4
     std = np.sqrt(np.diag(found.covariance))
     _check_parts(problem, found.x, std, case)
     # The tool at new postures, where the sensor sees it: within a few standard deviations.
@@ -69,7 +71,7 @@ def test_the_truth_is_found_without_a_start(name: str) -> None:
     place = problem.geometry.place(Postures(truth.robot, q), found.x, len(found.x))
     tool, base = place[FRAME], np.eye(4) if case.base is None else case.base
     if case.base is not None:
-        tool = Space({}, problem.places[0], found.x).placement("base").then(tool)
+        tool = Space({}, problem.places[0], found.x, len(found.x)).placement("base").then(tool)
     predicted = tool.point(TIP)
     away = predicted.value - points_of(base @ truth.frames(q, FRAME), TIP)
     variance = np.einsum("nix,xy,niy->ni", predicted.slope, found.covariance, predicted.slope)
@@ -82,7 +84,7 @@ def test_the_truth_is_found_without_a_start(name: str) -> None:
 
 def _check_parts(problem: Problem, x: Array, std: Array, case: Case) -> None:
     """What a case knows of its sensor is found within five standard deviations, from no start."""
-    space = Space({}, problem.places[0], x)
+    space = Space({}, problem.places[0], x, len(x))
     expected = case.parts | ({} if case.base is None else {"base": case.base})
     assert set(expected) <= set(problem.places[0])
     for part, true in expected.items():

@@ -60,6 +60,9 @@ class CheckCode(StrEnum):
     UNITS = "units"
     TEMPERATURE = "temperature"
     FLEET_SCATTER = "fleet_scatter"
+    NOISE = "noise"
+    OUTLIERS = "outliers"
+    PLAUSIBLE_GEOMETRY = "plausible_geometry"
 
 
 _NAMES = {
@@ -100,6 +103,9 @@ _NAMES = {
     CheckCode.UNITS: "units that can be judged",
     CheckCode.TEMPERATURE: "friction or temperature",
     CheckCode.FLEET_SCATTER: "scatter of the units",
+    CheckCode.NOISE: "noise of the sensors",
+    CheckCode.OUTLIERS: "postures set aside",
+    CheckCode.PLAUSIBLE_GEOMETRY: "plausible geometry",
 }
 # Checks that name a cause, and those that see an effect of whatever cause.
 _CAUSES = frozenset(
@@ -124,6 +130,7 @@ _IN_FAVOUR = (
     CheckCode.DOMAIN,
     CheckCode.LAW,
     CheckCode.FLEET_SCATTER,
+    CheckCode.PRIOR,
 )
 
 

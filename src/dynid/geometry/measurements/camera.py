@@ -91,9 +91,11 @@ class BoardImages(HandEye):
 
     @property
     def std(self) -> Array:
+        """The noise of both coordinates of every corner."""
         return np.full(2 * len(self.board), self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The base, what is mounted on the robot, and intrinsics that are not exact."""
         free = self._free
         if not free:
             return super().parts()
@@ -108,6 +110,7 @@ class BoardImages(HandEye):
         return [k for k, name in enumerate(INTRINSICS) if name in (self.intrinsics_std or {})]
 
     def residual(self, space: Space) -> Tangent:
+        """Predicted less measured pixels, corner after corner."""
         sensed, free = self.sensed(space), self._free
         # A pixel changes with the twist of the board and with the intrinsics: 6 + k columns, chained to all unknowns.
         width = 6 + len(free)
@@ -128,6 +131,7 @@ class BoardImages(HandEye):
         return Tangent((seen.value - self.corners).reshape(count, -1), slope)
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Intrinsics, base and mount that are unknown, found from homographies of the board."""
         known = self
         if self.intrinsics is None:
             found = intrinsics_from(self.corners, self.board)

@@ -72,16 +72,20 @@ class PointContacts(Measurement):
 
     @property
     def frames(self) -> tuple[str, ...]:
+        """Frames of the points that touch another."""
         return tuple(dict.fromkeys(self.points[name][0] for name in self.used))
 
     @property
     def std(self) -> Array:
+        """The noise of a contact in three directions."""
         return np.full(3, self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The points that touch another."""
         return tuple(free_point(name, np.asarray(self.points[name][1]), self.point_std) for name in self.used)
 
     def residual(self, space: Space) -> Tangent:
+        """First less second point of the pair of each posture."""
         count, width = len(self.q), next(iter(space.frames.values())).turn.shape[-1]
         value, slope = np.zeros((count, 3)), np.zeros((count, 3, width))
         for name in self.used:
@@ -96,6 +100,7 @@ class PointContacts(Measurement):
         return np.subtract(pairs[:, 0] == name, pairs[:, 1] == name, dtype=float)
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Points that are unknown, found from all contacts at once."""
         if np.isfinite(self.point_std):
             return self
         # The difference is linear in where the points are; the smallest change where contacts do not tell.

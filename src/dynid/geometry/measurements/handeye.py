@@ -59,6 +59,7 @@ class HandEye(Measurement):
         object.__setattr__(self, "mount", placement_of(self.mount, "mount"))
 
     def parts(self) -> tuple[Part, ...]:
+        """The base, and what is mounted on the robot."""
         base = np.eye(4) if self.base is None else self.base
         mount = np.eye(4) if self.mount is None else self.mount
         return (

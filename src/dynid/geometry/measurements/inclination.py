@@ -107,9 +107,11 @@ class Inclination(Measurement):
 
     @property
     def std(self) -> Array:
+        """The noise of both angles, or of three readings over gravity."""
         return np.full(3 if self.scaled else 2, self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The mounting, and what else may differ: tilt, bias, scale."""
         axes = ("x", "y", "z")
         turns = tuple(f"r{a}" for a in axes)
         found = [Part("mount", np.zeros(3), np.full(3, self.mount_std), turns, ("rad",) * 3)]
@@ -122,6 +124,7 @@ class Inclination(Measurement):
         return tuple(found)
 
     def residual(self, space: Space) -> Tangent:
+        """Predicted less measured direction, or reading over gravity."""
         frame, x = space.frames[self.frame], space.values("mount")
         strength = float(np.linalg.norm(self.gravity))
         down = self.gravity / strength
@@ -146,6 +149,7 @@ class Inclination(Measurement):
         return seen + space.values("bias") * np.array(1 / strength) if self.bias_std is not None else seen
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """The mounting, tilt and scale that are unknown, found from the directions."""
         read = np.isfinite(self.readings).all(1)
         if not read.any():
             raise MissingData(f"{self.name} has no reading", "readings")

@@ -96,9 +96,11 @@ class Lengths(Measurement):
 
     @property
     def std(self) -> Array:
+        """The noise of a length."""
         return np.full(1, self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The point, the anchors, and the offset if there is one."""
         found = [free_point("point", self.point, self.point_std)]
         for name in self.anchors:
             place = str(self.place[self.anchor == name][0])
@@ -113,6 +115,7 @@ class Lengths(Measurement):
         return tuple(found)
 
     def residual(self, space: Space) -> Tangent:
+        """Predicted less measured length."""
         point = space.frames[self.frame].point(space.values("point"))
         anchors = stacked([space.values(name) for name in self.anchors])
         away = norm(point - anchors[np.searchsorted(self.anchors, self.anchor)]) - self.lengths
@@ -121,23 +124,29 @@ class Lengths(Measurement):
         return Tangent(away.value[:, None], away.slope[:, None])
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Anchors and an offset that are unknown, found as centres of spheres."""
         frame, free = frames[self.frame], self.offset_std == np.inf
         at = frame.point(self.point).value
-        starts, offsets = {}, []
+        read = np.isfinite(self.lengths)
+        starts, offset, most = {}, self.offset, 0
+        from_known = [self.known.get(name, (np.nan,) * 3) for name in self.anchor.tolist()]
+        away = (np.linalg.norm(at - np.array(from_known), axis=1) - self.lengths)[read]
+        if free and np.isfinite(away).any():
+            offset, free = float(np.nanmedian(away)), False
         for name in self.anchors:
-            rows = (self.anchor == name) & np.isfinite(self.lengths)
+            rows = (self.anchor == name) & read
             if name in self.known:
-                away = np.linalg.norm(at[rows] - self.known[name], axis=1) - self.lengths[rows]
-                offsets.append((rows.sum(), np.median(away) if rows.any() else 0.0))
                 continue
             if rows.sum() < 3 + free:
                 raise TooFew(f"{rows.sum()} lengths are from anchor '{name}': an unknown one needs {3 + free}")
-            starts[name], offset = _sphere(at[rows], self.lengths[rows], free)
-            offsets.append((rows.sum(), offset))
-        # The offset that is found from the most lengths.
-        return replace(self, starts=starts, offset=float(max(offsets)[1]) if free else self.offset)
+            starts[name], found = _sphere(at[rows], self.lengths[rows] + (0.0 if free else offset), free)
+            # Without a known anchor the offset is that of the anchor with the most lengths.
+            if free and rows.sum() > most:
+                offset, most = found, int(rows.sum())
+        return replace(self, starts=starts, offset=offset)
 
     def some(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """The measurement at some of its postures, with the known anchors that are left."""
         left = set(self.anchor[rows].tolist())
         known = {name: at for name, at in self.known.items() if name in left}
         return super(Lengths, replace(self, known=known)).some(rows)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid.errors import InvalidShape, InvalidValue, NotFinite, TooFew, named
+from dynid.errors import InvalidShape, InvalidValue, NotApplicable, NotFinite, TooFew, named
 from dynid.geometry.tangents import Placed, Tangent, left_jacobian, rotations
 
 __all__ = ["Measurement", "Part", "Space", "free_placement", "free_point", "labels", "placement_of", "proper", "three"]
@@ -128,6 +128,8 @@ class Measurement(ABC):
     about: ClassVar[str] = ""
     # Fields with one entry per posture.
     rows: ClassVar[tuple[str, ...]] = ()
+    # Whether the robot touches something at every posture: its residual is zero but for errors.
+    contact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         q = np.array(self.q, dtype=float)
@@ -164,6 +166,20 @@ class Measurement(ABC):
     def residual(self, space: Space) -> Tangent:
         """Residuals (N, r): predicted less measured, not a number where nothing was measured."""
 
+    def point(self, space: Space) -> Tangent:
+        """The point (N, 3) of the robot that is measured, in its base (m): the origin of the frame."""
+        return space.frames[self.frame].point(np.zeros(3))
+
+    def expected(self, space: Space) -> Self:
+        """The measurement with what would be measured there without any error: postures are planned with it.
+
+        Raises
+        ------
+        NotApplicable
+            For kinds of sensors that do not say it.
+        """
+        raise NotApplicable(f"postures cannot be planned for sensors of the kind {self.kind}", "measurements")
+
     def ties(self, space: Space) -> tuple[Tangent, Array] | None:
         """Residuals that belong to no posture, such as a known distance, and their standard deviations."""
         return None
@@ -180,6 +196,10 @@ class Measurement(ABC):
         """The measurement at some of its postures."""
         names = {"q", "place", *self.rows}
         return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name in names})
+
+    def at(self, q: Array, like: NDArray[np.intp]) -> Self:
+        """The measurement at other postures, each with the labels of the posture `like` of this one."""
+        return replace(self.some(like), q=q)
 
 
 def placement_of(given: ArrayLike | None, what: str) -> Array | None:

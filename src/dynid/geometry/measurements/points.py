@@ -76,20 +76,36 @@ class Points(Measurement):
 
     @property
     def std(self) -> Array:
+        """The noise of each coordinate of every marker."""
         return np.full(3 * self.points.shape[1], self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The base in the tracker, and the markers in the frame."""
         base = np.eye(4) if self.base is None else self.base
         known = np.zeros((len(self.markers), 3)) if self.known is None else self.known
         at = free_placement("base", base, np.repeat(self.base_std, 3))
         return (at, *(free_point(m, x, self.known_std) for m, x in zip(self.markers, known, strict=True)))
 
     def residual(self, space: Space) -> Tangent:
+        """Predicted less measured positions, marker after marker."""
         frame = space.placement("base").then(space.frames[self.frame])
         seen = [frame.point(space.values(m)) - self.points[:, k] for k, m in enumerate(self.markers)]
         return Tangent(np.concatenate([s.value for s in seen], axis=1), np.concatenate([s.slope for s in seen], axis=1))
 
+    def point(self, space: Space) -> Tangent:
+        """The middle (N, 3) of the markers in the base of the robot (m)."""
+        middle = space.values(self.markers[0])
+        for name in self.markers[1:]:
+            middle = middle + space.values(name)
+        return space.frames[self.frame].point(middle * (1 / len(self.markers)))
+
+    def expected(self, space: Space) -> Self:
+        """The measurement with markers seen where they are predicted."""
+        seen = replace(self, points=np.zeros_like(self.points)).residual(space).value
+        return replace(self, points=seen.reshape(self.points.shape))
+
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Base and markers that are unknown, found from the measured points."""
         seen = np.atleast_1d(np.isfinite(self.points).all(2).any(0))
         hidden = [m for m, any_seen in zip(self.markers, seen, strict=True) if not any_seen]
         if hidden:

@@ -61,9 +61,11 @@ class Poses(HandEye):
 
     @property
     def std(self) -> Array:
+        """The noise of three coordinates and of three turns."""
         return np.repeat(self.noise, 3)
 
     def residual(self, space: Space) -> Tangent:
+        """Differences of position, then rotation vectors from the measured to the predicted direction."""
         found = self.sensed(space)
         seen = np.atleast_1d(np.isfinite(self.poses).all((1, 2)))
         measured = np.where(seen[:, None, None], self.poses[:, :3, :3], found.rotation)
@@ -74,6 +76,7 @@ class Poses(HandEye):
         return Tangent(value, slope)
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Base and mount that are unknown, found from the poses."""
         return self.placed(frames, self.poses)
 
     def distances(self, residual: Array) -> Array:

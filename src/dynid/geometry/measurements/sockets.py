@@ -46,7 +46,7 @@ class Sockets(Measurement):
     noise : float
         How well the ball sits, standard deviation per direction (m).
     starts : mapping
-        Start of each socket (m); found by itself.
+        Expected position of sockets in the base (m); found from the postures where it is not given.
     """
 
     socket: Labels = ()  # type: ignore[assignment]
@@ -60,6 +60,7 @@ class Sockets(Measurement):
     kind: ClassVar[str] = "sockets"
     about: ClassVar[str] = "a ball of the robot rests in sockets"
     rows: ClassVar[tuple[str, ...]] = ("socket",)
+    contact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,9 +78,11 @@ class Sockets(Measurement):
 
     @property
     def std(self) -> Array:
+        """How well the ball sits, in three directions."""
         return np.full(3, self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The ball, and every socket."""
         found = [free_point("ball", self.ball, self.ball_std)]
         for name in self.sockets:
             place = str(self.place[self.socket == name][0])
@@ -87,12 +90,22 @@ class Sockets(Measurement):
         return tuple(found)
 
     def residual(self, space: Space) -> Tangent:
+        """The ball less its socket."""
         ball = space.frames[self.frame].point(space.values("ball"))
         names = self.sockets
         sockets = stacked([space.values(f"socket {name}") for name in names])
         return ball - sockets[np.searchsorted(names, self.socket)]
 
+    def point(self, space: Space) -> Tangent:
+        """The centre (N, 3) of the ball in the base of the robot (m)."""
+        return space.frames[self.frame].point(space.values("ball"))
+
+    def expected(self, space: Space) -> Self:
+        """The same: nothing but postures is measured."""
+        return self
+
     def ties(self, space: Space) -> tuple[Tangent, Array] | None:
+        """Distances between sockets less the known ones."""
         known = self.distances_known
         if not known:
             return None
@@ -100,10 +113,13 @@ class Sockets(Measurement):
         return stacked(away), np.full(len(known), self.distance_std)
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Sockets where the balls of their postures are on average."""
         ball = frames[self.frame].point(np.array(self.ball)).value
-        return replace(self, starts={name: ball[self.socket == name].mean(0) for name in self.sockets})
+        found = {name: ball[self.socket == name].mean(0) for name in self.sockets}
+        return replace(self, starts=found | dict(self.starts))
 
     def some(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """The measurement at some of its postures, with the distances between sockets that are left."""
         left = set(self.socket[rows].tolist())
         known = {pair: d for pair, d in self.distances_known.items() if set(pair) <= left}
         return super(Sockets, replace(self, distances_known=known)).some(rows)

@@ -169,15 +169,18 @@ class Touches(Measurement):
 
     @property
     def std(self) -> Array:
+        """The noise of a touch in three directions."""
         return np.full(3, self.noise)
 
     def parts(self) -> tuple[Part, ...]:
+        """The tip, and every surface that is touched."""
         found = [free_point("tip", self.tip, self.tip_std)]
         for name in self.touched:
             found.append(self._given(name).part(name, str(self.place[self.surface == name][0])))
         return tuple(found)
 
     def residual(self, space: Space) -> Tangent:
+        """Distance to the plane, two across the line, or three from the point; the others are not numbers."""
         tip = space.frames[self.frame].point(space.values("tip"))
         value, slope = np.full(tip.value.shape, np.nan), np.zeros(tip.slope.shape)
         for name in self.touched:
@@ -188,6 +191,7 @@ class Touches(Measurement):
         return Tangent(value, slope)
 
     def started(self, frames: Mapping[str, Placed]) -> Self:
+        """Surfaces, and a tip, that are unknown, found in turn."""
         frame, tip = frames[self.frame], self.tip
         mine = {name: np.flatnonzero(self.surface == name) for name in self.touched}
         for name, rows in mine.items():

@@ -150,7 +150,9 @@
     var data = JSON.parse(scene.querySelector("script").textContent), canvas = scene.querySelector("canvas"), c = canvas.getContext("2d");
     var yaw = 0.9, pitch = 0.35, zoom = 1, all = [], bones = [];
     data.bones.forEach(function (b) { bones.push(b[0], b[1]); });
+    var arrows = data.arrows || [];
     all = bones.slice();
+    arrows.forEach(function (a) { all.push(a.p); });
     data.bodies.forEach(function (b) {
       all.push(b.c);
       if (b.s) { [0, 1, 2].forEach(function (k) { [-1, 1].forEach(function (s) { all.push([0, 1, 2].map(function (i) { return b.c[i] + s * b.s[i][k]; })); }); }); }
@@ -198,6 +200,11 @@
           c.globalAlpha = .9; c.strokeStyle = tint; c.lineWidth = b.o ? 2.5 : 1.5; c.setLineDash(b.k === "after" ? [] : [5, 4]); c.stroke(); c.restore();
         }]);
         if (option("names") && b.k === "after") { items.push([1e6, function () { c.globalAlpha = 1; c.fillStyle = colour("ink"); c.font = "12px system-ui, sans-serif"; c.fillText(b.n + ", " + (+b.m.toPrecision(3)) + " kg", p[0] + 8, p[1] - 6); }]); }
+      });
+      arrows.forEach(function (a) {
+        if (!option(a.k)) { return; }
+        var p = place(a.p), q = place(a.p.map(function (x, k) { return x + a.v[k]; })), tint = colour(a.k === "after" ? "blue" : "red");
+        items.push([p[2], function () { c.globalAlpha = .85; c.strokeStyle = c.fillStyle = tint; c.lineWidth = a.k === "after" ? 2.5 : 1.3; c.beginPath(); c.moveTo(p[0], p[1]); c.lineTo(q[0], q[1]); c.stroke(); c.beginPath(); c.arc(p[0], p[1], 2, 0, 7); c.fill(); }]);
       });
       items.sort(function (x, y) { return x[0] - y[0]; }).forEach(function (x) { x[1](); });
       c.globalAlpha = 1;

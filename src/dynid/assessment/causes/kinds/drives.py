@@ -588,7 +588,7 @@ def _payloads(model: Model, link: int, starts: Iterable[tuple[int, int]]) -> Ite
 def _scaled(name: str) -> Callable[[str, float], str]:
     def words(size: str, value: float) -> str:
         if value < -100.0:  # less than nothing
-            return f"'{name}' is reversed beside the others: its axis, or its position and torque, have the other sign"
+            return f"'{name}' is reversed beside the other joints: its axis, or position and torque, are negated"
         return f"the torque of '{name}' is {size} % too {'large' if value > 0 else 'small'} for the other joints"
 
     return words

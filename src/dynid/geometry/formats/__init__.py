@@ -1,0 +1,1 @@
+"""Files of geometric measurements: tables, and what packages of ROS write."""
