@@ -14,9 +14,12 @@ from dynid.errors import Duplicate, MissingData, MissingFile, UnknownName, Wrong
 from dynid.geometry.formats.columns import read_table
 from dynid.geometry.formats.piece import Piece, Settings
 from dynid.geometry.formats.samples import ENDINGS, is_joint_states, joint_states_of, read_plain, read_samples
+from dynid.geometry.measurements.lengths import Lengths
 from dynid.geometry.measurements.measurement import Measurement
 from dynid.geometry.measurements.points import Points
+from dynid.geometry.measurements.poses import Poses
 from dynid.geometry.measurements.sockets import Sockets
+from dynid.geometry.measurements.touches import Touches
 from dynid.recording.files import kind_of, stem_of
 from dynid.recording.formats import is_log
 from dynid.recording.table import shown
@@ -252,10 +255,6 @@ def _measurement(
         return Points(**common, **piece.rows, **piece.shared)
     if piece.kind == "sockets":
         return _sockets(piece, distances, common, settings)
-    from dynid.geometry.measurements.lengths import Lengths
-    from dynid.geometry.measurements.poses import Poses
-    from dynid.geometry.measurements.touches import Touches
-
     kinds = {"poses": Poses, "touches": Touches, "lengths": Lengths}
     given = kinds[piece.kind](**common, **piece.rows, **piece.shared)
     if piece.kind == "lengths":
