@@ -155,10 +155,17 @@ def read_measurements(
     settings = Settings(robot, frame, tuple(joints), dict(units or {}), in_hand, dict(surfaces or {}))
     files = _files(source)
     pieces = list(_pieces(files, settings))
+    if len({path for path, _ in pieces}) > 1 and len(files) > _given(source):
+        settings.note("files of a folder count as measured in the order of their names; name them in another order")
     joined = [_joined(same, places, settings) for same in _same(pieces)]
     used: set[str] = set()
     measurements = tuple(_measurement(piece, distances or {}, noise, settings, used) for piece in joined)
     return ReadMeasurements(measurements, settings.notes, tuple(files))
+
+
+def _given(source: str | Path | Sequence[str | Path]) -> int:
+    """Number of files and folders that are named."""
+    return 1 if isinstance(source, str | Path) else len(source)
 
 
 def _files(source: str | Path | Sequence[str | Path]) -> list[Path]:
