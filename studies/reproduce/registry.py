@@ -20,6 +20,7 @@ from studies.reproduce import (
     flexible,
     friction_robots,
     geometry,
+    geometry_faults,
     geometry_postures,
     halves,
     horizon,
@@ -116,6 +117,11 @@ def studies() -> dict[str, Study]:
             "verdicts",
             "Verdicts on good and spoiled recordings of arms simulated by MuJoCo and Pinocchio",
             verdicts.figures,
+        ),
+        Study(
+            "geometry-faults",
+            "Verdicts on good and spoiled measurements of geometry, of arms placed by Pinocchio",
+            geometry_faults.figures,
         ),
         Study(
             "flexible",

@@ -54,6 +54,10 @@ _ROUNDS, _STILL = 8, 1e-3
 _POOR = 10.0
 # Errors at postures left out may grow by this share by chance.
 _WORSE = 1.05
+# Scatter over the expected one that needs an explanation.
+_UNEXPLAINED = 3.0
+# Least scatter over the expected one.
+_LEAST = 1e-2
 # Share of postures and ratio of scatters from which there are many outliers.
 _MANY, _FAR, _TURNS = 0.1, 5.0, 50
 
@@ -261,7 +265,7 @@ def _outliers(fit: Fit) -> _Tried | None:
 
 def _two_scatters(count: Array, squares: Array) -> tuple[Array, Array, float]:
     """Probability (N,) that a posture has the larger scatter, log density of all (N,), and the ratio of scatters."""
-    small = float(np.median(squares / np.maximum(count, 1)))
+    small = max(float(np.median(squares / np.maximum(count, 1))), _LEAST**2)
     large, share = max(float(squares.max() / count.max()), _FAR**2 * small), 0.2
     for _ in range(_TURNS):
         logs = np.stack(
@@ -272,8 +276,8 @@ def _two_scatters(count: Array, squares: Array) -> tuple[Array, Array, float]:
         )
         total = np.asarray(logsumexp(logs, axis=0))
         far = np.exp(logs[1] - total)
-        small = float(((1 - far) * squares).sum() / max(float(((1 - far) * count).sum()), 1e-9))
-        large = float((far * squares).sum() / max(float((far * count).sum()), 1e-9))
+        small = max(float(((1 - far) * squares).sum() / max(float(((1 - far) * count).sum()), 1e-9)), _LEAST**2)
+        large = max(float((far * squares).sum() / max(float((far * count).sum()), 1e-9)), small)
         share = float(np.clip(far.mean(), 1e-3, 0.5))
     return far, total, float(np.sqrt(large / max(small, 1e-12)))
 
@@ -304,7 +308,18 @@ def _judged(tried: list[_Tried], problem: Problem) -> GeometryCauses:
         found = [c for c in causes if c.after <= _WORSE * c.before]
         if found:
             left = best[found[0].code].fit
+    if not found and (wrong >= _PERHAPS or max(left.scatter) > _UNEXPLAINED):
+        found = [_unexplained(left)]
     return GeometryCauses(tuple(found), wrong, max(left.scatter), std)
+
+
+def _unexplained(fit: Fit) -> GeometryCause:
+    words = (
+        f"errors at postures left out are {1e3 * fit.typical:.2g} mm, {max(fit.scatter):.2g} times what is expected of "
+        "the sensor, and no cause that was tried explains them"
+    )
+    advice = "state the noise of the sensor if it is known to be larger; else look for what slips, bends or is misread"
+    return GeometryCause(GeometryCauseCode.UNKNOWN, words, 1.0, 0.0, fit.typical, fit.typical, 0.0, advice)
 
 
 def _cause(one: _Tried, probability: float, nothing: _Tried, problem: Problem, q: Array) -> GeometryCause:

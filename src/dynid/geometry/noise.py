@@ -44,6 +44,8 @@ _LEAST_LEFT = 0.02
 _FLAT = 1e-10
 # Least scatter of the robot, as a share of what the sensor's looks like: less is not seen.
 _UNSEEN = 0.02
+# Least eigenvalue of a covariance over its trace.
+_ROUNDING = 1e-12
 # Distance (m) at which directions of the robot scatter as much as its positions, for a start.
 _REACH = 0.5
 
@@ -105,8 +107,10 @@ def _matrices(rows: Rows, noise: Noise) -> list[tuple[float, Array]]:
 
 
 def _covariance(components: list[tuple[float, Array]]) -> Array:
-    """S of every posture (N, r, r)."""
-    return np.asarray(sum(std**2 * (V @ np.swapaxes(V, 1, 2)) for std, V in components))
+    """S of every posture (N, r, r); where residuals are in another unit, its least eigenvalue is above rounding."""
+    S = np.asarray(sum(std**2 * (V @ np.swapaxes(V, 1, 2)) for std, V in components))
+    size = np.trace(S, axis1=1, axis2=2)[:, None, None]
+    return np.asarray(S + _ROUNDING * size * np.eye(S.shape[1]))
 
 
 def _root(rows: Rows, noise: Noise) -> Array:

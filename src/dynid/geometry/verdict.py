@@ -12,6 +12,7 @@ from dynid.assessment.verdict.grade import graded, listed, unchecked
 from dynid.geometry.causes import GeometryCauses, find_geometry_causes, workspace
 from dynid.geometry.estimate import GeometryEstimate, aligned_variance
 from dynid.geometry.measurements.measurement import Measurement
+from dynid.geometry.suspects import GeometryCauseCode
 from dynid.geometry.unknowns import UnknownKind
 
 __all__ = ["assess_geometry"]
@@ -34,14 +35,15 @@ _SHOWN, _SHOWN_FAILS = 1 / 3, 0.8
 _ELSEWHERE, _ELSEWHERE_FAILS = 5.0, 20.0
 # Numbers measured for each combination that they show.
 _NUMBERS, _NUMBERS_FAIL = 1.5, 1.0
-# Probability that something is wrong from which it is told, and motion of the tool by correcting it over its standard
+# Probability from which a cause is told without "perhaps", and motion of the tool by correcting it over its standard
 # deviation from which the geometry is of no use.
-_PERHAPS, _HARM = 0.5, 5.0
+_SURE, _HARM = 0.95, 5.0
+_NOT_GIVEN = "the measurements are not given"
 
 
 def assess_geometry(
     estimate: GeometryEstimate,
-    measurements: Measurement | Sequence[Measurement],
+    measurements: Measurement | Sequence[Measurement] = (),
     causes: GeometryCauses | None = None,
 ) -> Assessment:
     """Assess an identified geometry.
@@ -50,8 +52,9 @@ def assess_geometry(
     ----------
     estimate : GeometryEstimate
         What was identified.
-    measurements : Measurement or sequence of Measurement
-        What it was identified from, postures in the order in which they were measured.
+    measurements : Measurement or sequence of Measurement, optional
+        What it was identified from, postures in the order in which they were measured. Without them no cause is
+        searched, and what depends on postures is not checked.
     causes : GeometryCauses, optional
         Causes that were found in them; searched by default.
 
@@ -72,35 +75,32 @@ def assess_geometry(
     'trusted'
     """
     given = (measurements,) if isinstance(measurements, Measurement) else tuple(measurements)
-    if causes is None:
+    if causes is None and given:
         causes = find_geometry_causes(estimate.robot, given, estimate.model, bodies=estimate.bodies)
-    q = workspace(estimate.robot, given)
-    std, stated = _tool_std(estimate, q)
     checks = (
         _cause(causes),
         _solver(estimate),
         _better(estimate),
-        _explained(estimate, given),
+        _explained(estimate),
         _noise(estimate),
         _outliers(estimate),
         _absurd(estimate),
-        _enough(estimate, given),
-        _over_workspace(estimate, std, stated),
-        _elsewhere(estimate, std),
+        *_postures(estimate, given),
     )
     return Assessment(estimate.robot.name, "geometry", checks)
 
 
-def _cause(causes: GeometryCauses) -> Check:
+def _cause(causes: GeometryCauses | None) -> Check:
     code = CheckCode.RESIDUAL
-    if causes.wrong < _PERHAPS:
-        return Check(code, "passed", "no cause makes the measurements more probable")
+    if causes is None:
+        return unchecked(code, _NOT_GIVEN)
     if not causes.causes:
-        words = "the measurements fit better with some change, but none that was tried improves places left out"
-        return Check(code, "warned", words, advice="measure again, and compare the joints, units and names by hand")
+        return Check(code, "passed", "no cause makes the measurements more probable")
     first = causes.causes[0]
+    if first.code is GeometryCauseCode.UNKNOWN:
+        return Check(code, "warned", causes.words, advice=first.advice)
     harm = max(c.tool for c in causes.causes) / max(causes.tool_std, 1e-12)
-    perhaps = "" if first.probability > 0.5 and len(causes.causes) == 1 and causes.wrong > 0.95 else "perhaps "
+    perhaps = "" if len(causes.causes) == 1 and first.probability >= _SURE else "perhaps "
     words = (
         f"{perhaps}{causes.words}: correcting it moves the tool by {1e3 * max(c.tool for c in causes.causes):.2g} mm, "
         f"and errors at postures left out go from {1e3 * first.before:.2g} to {1e3 * first.after:.2g} mm"
@@ -143,7 +143,7 @@ def _expected(estimate: GeometryEstimate) -> float:
     return float(np.sqrt(np.mean([s.after**2 for s in estimate.sensors])))
 
 
-def _explained(estimate: GeometryEstimate, given: Sequence[Measurement]) -> Check:
+def _explained(estimate: GeometryEstimate) -> Check:
     """Errors at places left out against what the fit leaves; medians, so that single outliers do not decide."""
     held = estimate.held_out
     if held is None:
@@ -212,6 +212,15 @@ def _absurd(estimate: GeometryEstimate) -> Check:
     )
 
 
+def _postures(estimate: GeometryEstimate, given: Sequence[Measurement]) -> tuple[Check, ...]:
+    """Checks of the postures: whether they are enough, and whether they show the tool over the workspace."""
+    if not given:
+        codes = (CheckCode.EXCITATION, CheckCode.PREDICTION_UNCERTAINTY, CheckCode.DOMAIN)
+        return tuple(unchecked(code, _NOT_GIVEN) for code in codes)
+    std, stated = _tool_std(estimate, workspace(estimate.robot, given))
+    return _enough(estimate, given), _over_workspace(estimate, std, stated), _elsewhere(estimate, std)
+
+
 def _enough(estimate: GeometryEstimate, given: Sequence[Measurement]) -> Check:
     """Numbers that were measured for each unknown that they have to show."""
     sensors = sum(u.kind is UnknownKind.SENSOR for u in estimate.unknowns)
@@ -256,6 +265,6 @@ def _elsewhere(estimate: GeometryEstimate, std: float) -> Check:
         _ELSEWHERE,
         _ELSEWHERE_FAILS,
         "times the error at places left out",
-        f"the tool is known to {1e3 * std:.2g} mm over the workspace; errors left out: {1e3 * there:.2g} mm",
+        f"the tool is known to {1e3 * std:.2g} mm over the workspace, and errors left out are {1e3 * there:.2g} mm",
         "postures are too similar: spread them over the workspace and over the turns of each joint",
     )

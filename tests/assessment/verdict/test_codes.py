@@ -49,6 +49,7 @@ def test_rewording_every_message_changes_no_verdict(spoil: str | None) -> None:
 
 def test_every_check_has_its_code() -> None:
     of_results = {"law", "gains", "arm_model", "uncertainty", "bounds", "units", "temperature", "fleet_scatter"}
+    of_results |= {"noise", "outliers", "plausible_geometry"}
     assert of_results < {code.value for code in CheckCode}
     assert len(CHECKS) == len(CheckCode) - len(of_results)
 
