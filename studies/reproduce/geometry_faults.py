@@ -251,7 +251,8 @@ def _in_sockets(case: Case) -> tuple[Array, list[str], dict[tuple[str, str], flo
     reach = np.linalg.norm(tip, axis=1)
     centre = tip[np.argsort(np.abs(reach - np.quantile(reach, 0.5)))[0]]
     sockets = dict(zip("ABC", centre + np.array([[0.0, 0.0, 0.0], [0.2, 0.0, 0.05], [0.05, 0.18, -0.05]]), strict=True))
-    q, names = [], []
+    q: list[Array] = []
+    names: list[str] = []
     limits = [j.limits for j in plant.robot.joints]
     low, high = (np.array([getattr(x, side) for x in limits]) for side in ("lower", "upper"))
     while len(q) < len(case.q):
@@ -282,7 +283,9 @@ def _ball(case: Case, q: Array, names: Sequence[str], pairs: dict[tuple[str, str
     jitter = case.rng.normal(0, case.noise / 0.3, q.shape)
     link = case.plant.robot.links[-1].name
     ball = tuple(_MARKERS[0] + case.rng.normal(0, 1e-3, 3))
-    return Sockets(q + jitter, link, socket=names, distances_known=pairs, ball=ball, ball_std=2e-3, noise=2e-4)
+    return Sockets(
+        q + jitter, link, socket=np.array(names), distances_known=pairs, ball=ball, ball_std=2e-3, noise=2e-4
+    )
 
 
 def _good_sockets(case: Case) -> Measurement:
@@ -382,7 +385,7 @@ def judged(robot: str, seed: int, fault: str) -> Outcome:
         causes = find_geometry_causes(plant.robot, given)
         assessment = assess_geometry(estimate, given, causes)
     except DynidError as error:
-        named = ("degrees",) if "degrees" in str(error) else (type(error).__name__,)
+        named: tuple[str, ...] = ("degrees",) if "degrees" in str(error) else (type(error).__name__,)
         return Outcome(robot, seed, fault, "refused", named, np.nan, np.nan, str(error))
     tool = tool_error(plant, estimate)
     named = tuple(str(c.code) for c in causes.causes)

@@ -217,7 +217,11 @@ class Plant:
         for i in range(n):
             true.jointPlacements[i + 1] = nominal.jointPlacements[i + 1] * pin.exp6(twists[i])
         zero = rng.normal(size=n) * np.where(turns, rng.uniform(*sizes.zero), rng.uniform(*sizes.position))
-        compliance = np.exp(rng.uniform(*np.log(sizes.compliance), n)) if sizes.compliance[1] else np.zeros(n)
+        compliance = (
+            np.exp(rng.uniform(np.log(sizes.compliance[0]), np.log(sizes.compliance[1]), n))
+            if sizes.compliance[1]
+            else np.zeros(n)
+        )
         # Anywhere in the room, in any direction.
         base = pin.SE3(pin.Quaternion(*_unit(rng.normal(size=4))).matrix(), rng.uniform(-3, 3, 3))
         return cls(

@@ -70,7 +70,7 @@ def hand_of_tiago() -> tuple[Robot, Points]:
     robot = load_robot(folder / "tiago_48_schunk.urdf")
     table = np.genfromtxt(folder / "tiago_base_hand_mocap.csv", delimiter=",", names=True)
     q = np.zeros((len(table), robot.n))
-    for name in table.dtype.names:
+    for name in table.dtype.names or ():
         if name in robot.coordinates:
             q[:, robot.coordinates.index(name)] = table[name]
     points = np.stack([np.stack([table[f"{axis}{k}"] for axis in "xyz"], axis=1) for k in (1, 2, 3)], axis=1)

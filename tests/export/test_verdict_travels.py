@@ -177,7 +177,7 @@ def test_every_file_says_it(plain: Estimate, tmp_path: Path, form: str, grade: G
         assert f"verdict: {grade}" in text
         assert not any(f"verdict: {other}" in text for other in GRADES if other != grade)
         assert (flat(REASON) in text) == (grade != "not assessed") and "an old reason" not in text
-        said_so = "checked on motion that was not used for the fit" in text or "checked: True" in text
+        said_so = "checked on data that were not used for the fit" in text or "checked: True" in text
         assert said_so == (grade != "not assessed") and "not checked on" not in text
         assert DOMAIN in text
         label = label_of(estimate, untrusted=True)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dynid
-from dynid.geometry import Geometry, GeometryModel
+from dynid.dynamics import frame_jacobian, frame_placement
+from dynid.geometry import Geometry, GeometryModel, corrected_robot
 from dynid.robot.model import Robot
 
 __all__ = ["FRAME", "MODEL", "arm", "placements", "postures", "text", "truth", "write_sockets", "write_tracker"]
@@ -20,6 +21,9 @@ MODEL = GeometryModel(eccentricity=0, compliance=0, bending=0)
 MARKERS = np.array([[0.1, 0.0, 0.05], [-0.06, 0.08, 0.1]])
 # The base of the robot in the tracker.
 _BASE = np.array([[0.0, -1.0, 0.0, 1.5], [1.0, 0.0, 0.0, -0.3], [0.0, 0.0, 1.0, 0.7], [0.0, 0.0, 0.0, 1.0]])
+
+# Where the first socket of each place is, in the base.
+_PLACES = ((0.25, -0.2, 0.35), (0.3, 0.2, 0.5), (0.2, 0.1, 0.65), (-0.2, 0.25, 0.45))
 
 
 def arm() -> Robot:
@@ -73,7 +77,7 @@ def write_sockets(folder: Path, places: int = 3, count: int = 12, *, distance: f
     """Write postures of the real arm whose origin of the frame rests in two sockets per place."""
     rng = np.random.default_rng(3)
     for k in range(places):
-        start = placements(postures(1, 20 + k))[0, :3, 3]
+        start = np.array(_PLACES[k])
         for name, at in (("hole_0", start), ("hole_1", start + np.array([distance, 0.0, 0.0]))):
             q = _resting(at, count, rng)
             file = folder / f"place{k}" / f"{name}.csv"
@@ -82,16 +86,14 @@ def write_sockets(folder: Path, places: int = 3, count: int = 12, *, distance: f
 
 
 def _resting(at: Array, count: int, rng: np.random.Generator) -> Array:
-    """Postures whose frame has its origin at a point, by Gauss and Newton with differences."""
-    out: list[Array] = []
-    while len(out) < count:
-        q = rng.uniform(-1.4, 1.4, (1, 6))
-        for _ in range(40):
-            away = placements(q)[0, :3, 3] - at
-            if np.linalg.norm(away) < 1e-9:
-                break
-            slope = (placements(np.repeat(q, 6, 0) + 1e-6 * np.eye(6))[:, :3, 3] - at - away).T / 1e-6
-            q = q - np.linalg.lstsq(slope, away, rcond=1e-3)[0]
-        if np.linalg.norm(away) < 1e-9 and np.abs(q).max() < 3:
-            out.append(q[0])
-    return np.array(out)
+    """Postures whose frame has its origin at a point, by Gauss and Newton."""
+    found = Geometry(arm(), (FRAME,), MODEL).unknowns
+    real = corrected_robot(arm(), found, truth())
+    q = rng.uniform(-1.4, 1.4, (400, 6))
+    for _ in range(60):
+        away = frame_placement(real, q, FRAME)[:, :3, 3] - at
+        slope = frame_jacobian(real, q, FRAME)[:, :3]
+        q = q - np.einsum("nij,nj->ni", np.linalg.pinv(slope, rcond=1e-3), away)
+    good = (np.linalg.norm(away, axis=1) < 1e-9) & (np.abs(q).max(1) < np.pi)
+    assert good.sum() >= count
+    return q[good][:count]

@@ -279,7 +279,7 @@ def fit(
     found = replace(found, notes=(*found.notes, *read.notes))
     verdict = judged(found, page, read)
     if output is not None:
-        found = replace(found, judgement=verdict.judgement())
+        found = replace(found, judgement=replace(verdict.judgement(), checked=found.held_out is not None))
         found.save(output)
         wrote(output)
     if as_json:

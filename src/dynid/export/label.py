@@ -50,8 +50,8 @@ class Label:
         found = self.judgement
         lines = [f"verdict: {found.grade}", *(f"reason: {reason}" for reason in found.reasons)]
         if found.grade != "not assessed":
-            motion = "motion that was not used for the fit"
-            lines.append(f"checked on {motion}" if found.checked else f"not checked on {motion}")
+            unseen = "data that were not used for the fit"
+            lines.append(f"checked on {unseen}" if found.checked else f"not checked on {unseen}")
         lines += [f"domain: {sentence}" for sentence in self.domain]
         return [*lines, f"total mass: {self.mass}"] if self.mass else lines
 

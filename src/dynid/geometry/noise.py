@@ -86,13 +86,11 @@ class Whitened:
 
 
 def started_noise(rows: Rows) -> Noise:
-    """A start from the residuals of the robot's file: all of them the sensor's, or half of them the robot's."""
-    used = max(int(rows.seen.sum()), 1)
-    rms = float(np.sqrt((rows.residual**2).sum() / used))
+    """A start that trusts the measurements: from one that does not, errors stay at their prior and all is noise."""
     if rows.seen.shape[1] <= _OF_A_POINT:
-        return Noise(max(rms, 1.0))
-    moved = float(np.sqrt((rows.pose[..., :3] ** 2).sum() / used))
-    position = max(rms, 1.0) / max(moved, 1e-300)
+        return Noise(1.0)
+    moved = float(np.sqrt((rows.pose[..., :3] ** 2).sum() / max(int(rows.seen.sum()), 1)))
+    position = 1.0 / max(moved, 1e-300)
     return Noise(1.0, position, position / _REACH)
 
 

@@ -20,7 +20,7 @@ __all__ = ["Problem", "Rows"]
 Array = NDArray[np.float64]
 
 # Change of unknowns, in expected standard deviations, that changes deflections by less than a micrometre.
-_SAME_LOAD = 1e-3
+_SAME_LOAD = 1e-2
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 # Relative change of the cost, and of standard deviations, at which iterations end.
 _COST, _ROUGH, _SCALE = 1e-10, 1e-4, 1e-3
 _STEPS, _TURNS = 60, 40
+# Change of the cost below which unknowns move by less than a thousandth of their standard deviations.
+_SAME = 1e-6
 # Degrees of freedom of the t distribution that finds outliers, and the chance with which any good posture is one.
 _HEAVY, _CHANCE = 4.0, 0.01
 # Share of postures that may be outliers; more are the noise.
@@ -225,7 +227,7 @@ def _minimised(problem: Problem, state: Solution, here: _Linear, tolerance: floa
                 converged = True
                 break
             continue
-        converged = cost - new <= tolerance * cost
+        converged = cost - new <= max(tolerance * cost, _SAME)
         here, cost, damping = there, new, max(damping / 10, 1e-12)
         A, b = _normal(here, state)
         if converged:
