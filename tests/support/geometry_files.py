@@ -26,6 +26,10 @@ _BASE = np.array([[0.0, -1.0, 0.0, 1.5], [1.0, 0.0, 0.0, -0.3], [0.0, 0.0, 1.0, 
 _PLACES = ((0.25, -0.2, 0.35), (0.3, 0.2, 0.5), (0.2, 0.1, 0.65), (-0.2, 0.25, 0.45))
 
 
+# Random starts of postures in one socket.
+_TRIES = 400
+
+
 def arm() -> Robot:
     """The robot of the file."""
     return dynid.load_robot("tx40")
@@ -73,23 +77,25 @@ def write_tracker(
     return q
 
 
-def write_sockets(folder: Path, places: int = 3, count: int = 12, *, distance: float = 0.05) -> None:
-    """Write postures of the real arm whose origin of the frame rests in two sockets per place."""
+def write_sockets(
+    folder: Path, places: int = 3, count: int = 12, *, distance: float = 0.05, noise: float = 5e-5
+) -> None:
+    """Write postures of the real arm whose origin of the frame rests in two sockets per place, as well as `noise`."""
     rng = np.random.default_rng(3)
     for k in range(places):
         start = np.array(_PLACES[k])
         for name, at in (("hole_0", start), ("hole_1", start + np.array([distance, 0.0, 0.0]))):
-            q = _resting(at, count, rng)
+            q = _resting(at + noise * rng.normal(size=(_TRIES, 3)), count, rng)
             file = folder / f"place{k}" / f"{name}.csv"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text([], q))
 
 
 def _resting(at: Array, count: int, rng: np.random.Generator) -> Array:
-    """Postures whose frame has its origin at a point, by Gauss and Newton."""
+    """Postures whose frame has its origin at points (_TRIES, 3), by Gauss and Newton."""
     found = Geometry(arm(), (FRAME,), MODEL).unknowns
     real = corrected_robot(arm(), found, truth())
-    q = rng.uniform(-1.4, 1.4, (400, 6))
+    q = rng.uniform(-1.4, 1.4, (_TRIES, 6))
     for _ in range(60):
         away = frame_placement(real, q, FRAME)[:, :3, 3] - at
         slope = frame_jacobian(real, q, FRAME)[:, :3]

@@ -17,6 +17,7 @@ from dynid.geometry.calibrate import fitted_sensors
 from dynid.geometry.estimate import GeometryEstimate
 from dynid.geometry.measurements.measurement import Measurement, Space
 from dynid.geometry.measurements.points import Points
+from dynid.geometry.measurements.poses import Poses
 from dynid.geometry.measurements.sockets import Sockets
 from dynid.geometry.problem import Problem
 from dynid.geometry.unknowns import UnknownKind
@@ -126,8 +127,8 @@ def _away(m: Measurement, space: Space, residual: Array) -> Array | None:
         some = np.isfinite(seen).any(1)
         mean = np.where(some, np.nansum(seen, axis=1) / np.maximum(np.isfinite(seen).sum(1), 1), np.nan)
         return -mean @ space.placement("base").rotation[0]
-    if m.kind == "poses":
-        if not getattr(m, "in_hand", False):
+    if isinstance(m, Poses):
+        if not m.in_hand:
             return -residual[:, :3] @ space.placement("base").rotation[0]
         turn = space.frames[m.frame].rotation @ space.placement("mount").rotation[0]
         # The target is fixed: what the sensor sees too far in one direction, the robot is off in the other.

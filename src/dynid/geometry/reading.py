@@ -14,9 +14,12 @@ from dynid.errors import Duplicate, MissingData, MissingFile, UnknownName, Wrong
 from dynid.geometry.formats.columns import read_table
 from dynid.geometry.formats.piece import Piece, Settings
 from dynid.geometry.formats.samples import ENDINGS, is_joint_states, joint_states_of, read_plain, read_samples
+from dynid.geometry.measurements.lengths import Lengths
 from dynid.geometry.measurements.measurement import Measurement
 from dynid.geometry.measurements.points import Points
+from dynid.geometry.measurements.poses import Poses
 from dynid.geometry.measurements.sockets import Sockets
+from dynid.geometry.measurements.touches import Touches
 from dynid.recording.files import kind_of, stem_of
 from dynid.recording.formats import is_log
 from dynid.recording.table import shown
@@ -152,10 +155,17 @@ def read_measurements(
     settings = Settings(robot, frame, tuple(joints), dict(units or {}), in_hand, dict(surfaces or {}))
     files = _files(source)
     pieces = list(_pieces(files, settings))
+    if len({path for path, _ in pieces}) > 1 and len(files) > _given(source):
+        settings.note("files of a folder count as measured in the order of their names; name them in another order")
     joined = [_joined(same, places, settings) for same in _same(pieces)]
     used: set[str] = set()
     measurements = tuple(_measurement(piece, distances or {}, noise, settings, used) for piece in joined)
     return ReadMeasurements(measurements, settings.notes, tuple(files))
+
+
+def _given(source: str | Path | Sequence[str | Path]) -> int:
+    """Number of files and folders that are named."""
+    return 1 if isinstance(source, str | Path) else len(source)
 
 
 def _files(source: str | Path | Sequence[str | Path]) -> list[Path]:
@@ -252,10 +262,6 @@ def _measurement(
         return Points(**common, **piece.rows, **piece.shared)
     if piece.kind == "sockets":
         return _sockets(piece, distances, common, settings)
-    from dynid.geometry.measurements.lengths import Lengths
-    from dynid.geometry.measurements.poses import Poses
-    from dynid.geometry.measurements.touches import Touches
-
     kinds = {"poses": Poses, "touches": Touches, "lengths": Lengths}
     given = kinds[piece.kind](**common, **piece.rows, **piece.shared)
     if piece.kind == "lengths":

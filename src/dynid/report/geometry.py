@@ -20,6 +20,7 @@ from dynid.geometry.estimate import GeometryEstimate
 from dynid.geometry.hidden import remedies
 from dynid.geometry.measurements.measurement import Measurement
 from dynid.geometry.unknowns import UnknownKind
+from dynid.geometry.verdict import assess_geometry
 from dynid.identification.judgement import REASONS
 from dynid.report.charts import Chart, interval, number, plus_minus
 from dynid.report.content import Figure, Figures, Scene, Section, Table, Text, section
@@ -71,8 +72,6 @@ def write_geometry(
     Assessment
         The verdict at the top of the page.
     """
-    from dynid.geometry.verdict import assess_geometry
-
     assessment = assess_geometry(found, measurements)
     errors = posture_errors(found, measurements) if len(measurements) else ()
     sections = [

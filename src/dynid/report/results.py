@@ -22,6 +22,7 @@ from dynid.fleet.verdict import assess_fleet
 from dynid.friction.selection import FrictionSelection
 from dynid.friction.verdict import assess_friction
 from dynid.geometry.estimate import GeometryEstimate
+from dynid.geometry.verdict import assess_geometry
 from dynid.report.charts import Chart, number, plus_minus
 from dynid.report.content import Block, Figure, Figures, Section, Table, Text, section
 from dynid.report.document import checks_section, page_of
@@ -112,8 +113,6 @@ def verdict_on(result: object, unseen: Any = None, prior: Any = None) -> Assessm
     if isinstance(result, ActuatorEstimate):
         return assess_actuators(result, unseen, prior)
     if isinstance(result, GeometryEstimate):
-        from dynid.geometry.verdict import assess_geometry
-
         return assess_geometry(result, () if unseen is None else unseen)
     raise InvalidType(f"there is no verdict on a result of type {type(result).__name__}", "result")
 
