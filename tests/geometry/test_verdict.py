@@ -70,6 +70,15 @@ def test_positions_in_millimetres_are_calibrated_and_not_trusted() -> None:
     assert found.verdict == "do not use" and "millimetres" in found.reasons[0]
 
 
+def test_markers_that_are_known_and_exchanged_are_calibrated_and_not_trusted() -> None:
+    """No posture agrees with what is known of the markers: all of them cannot be set aside."""
+    given = replace(_points(_postures(30)), known=MARKERS[::-1], known_std=1e-3)
+    estimate = calibrate_geometry(ROBOT, given, MODEL, held_out=False)
+    assert all(len(s.set_aside) < 15 for s in estimate.sensors) and np.isfinite(estimate.std).all()
+    found = assess_geometry(estimate, given)
+    assert not found.trusted and "marker 1 and marker 2 are exchanged" in found.reasons[0]
+
+
 def test_a_named_cause_decides(good: tuple[GeometryEstimate, Points]) -> None:
     cause = GeometryCause(
         code=GeometryCauseCode.MOVED,
