@@ -209,7 +209,7 @@ def _coverage(rows: list[dict[str, Any]], full: bool) -> Iterator[Figure]:
             ("base parameters", "z", True),
             ("marker", "z marker", True),
             ("tool, rigid motion removed", "z tool", True),
-            ("bending, which the plants lack", "z lacking", False),
+            ("bending, which the plants do not have", "z lacking", False),
         ):
             z = np.array([x for r in mine for x in r[key]])
             if not z.size:

@@ -92,10 +92,10 @@ def test_joints_yield_under_the_load_of_the_true_robot_at_its_deflected_posture(
     assert kind == "SCARA" or (bent > 1e-4 and of_the_file > 10 * left)
 
 
-def numeric_twist(geometry: Geometry, q: Array, x: Array, way: Array) -> tuple[Array, Array]:
+def numeric_twist(geometry: Geometry, q: Array, x: Array, direction: Array) -> tuple[Array, Array]:
     """Rotation and velocity of the origin by central differences, loads held."""
     step = 1e-5
-    a, b = (placed(geometry, q, x + s * step * way, loads=x) for s in (1, -1))
+    a, b = (placed(geometry, q, x + s * step * direction, loads=x) for s in (1, -1))
     turn = [pin.log3(r @ p.T) / (2 * step) for r, p in zip(a.rotation, b.rotation, strict=True)]
     return np.array(turn), (a.origin - b.origin) / (2 * step)
 

@@ -25,7 +25,18 @@ LONG = (
     "stacking",
     "verdicts",
 )
-MINUTES = ("actuators", "fleet", "flexible", "geometry-postures", "intervals", "legs", "refusals", "regret", "wam")
+MINUTES = (
+    "actuators",
+    "fleet",
+    "flexible",
+    "geometry",
+    "geometry-postures",
+    "intervals",
+    "legs",
+    "refusals",
+    "regret",
+    "wam",
+)
 QUICK = sorted(name for name, study in studies().items() if not study.needs_data and name not in (*LONG, *MINUTES))
 
 

@@ -295,7 +295,7 @@ def _reading(robot: Robot, joint: int, q: Array) -> Array:
 
 
 def _of_joints(robot: Robot, q: Array, other: Robot) -> Array:
-    """Joint positions of another robot, zero for joints that this one lacks."""
+    """Joint positions of another robot, zero for joints that this one does not have."""
     known = {name: q[:, k] for k, name in enumerate(robot.coordinates)}
     return np.column_stack([known.get(name, np.zeros(len(q))) for name in other.coordinates])
 

@@ -5,8 +5,8 @@ A posture's residuals r have the covariance
     S = sigma^2 I + u^2 G_t G_t' + v^2 G_r G_r'
 
 with the noise sigma of the sensor, and with positions u and directions v by which the robot misses its model at this
-posture: repeatability, backlash, what the model lacks. G are the derivatives of the residuals in a motion of the frame,
-directions about the middle of what is seen. Where a posture gives three numbers or fewer, sigma stands for all of it.
+posture: repeatability, backlash, what the model does not have. G are the derivatives of the residuals in a motion of
+the frame, directions about the middle of what is seen. Where a posture gives three numbers or fewer, sigma stands for all of it.
 The variances theta follow by restricted maximum likelihood with Fisher's scoring,
 
     theta <- theta + I^-1 s,    s_k = sum r' S^-1 V_k S^-1 r - f_k,    I_kl = sum tr(S^-1 V_k S^-1 V_l),

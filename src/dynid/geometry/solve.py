@@ -40,6 +40,8 @@ _SAME = 1e-6
 _HEAVY, _CHANCE = 4.0, 0.01
 # Share of postures that may be outliers; more are the noise.
 _RARE = 0.1
+# Share of postures set aside at which a search ends.
+_MOST = 0.5
 # Joints that the stated standard deviation of a kind counts as.
 _STATED = 4.0
 # Damping at which no step lowers the cost any more.
@@ -135,7 +137,11 @@ def _alternated(problem: Problem, state: Solution, here: _Linear, weigh: _Weigh)
     for _ in range(_TURNS):
         before = _scales(state)
         state, here = _minimised(problem, state, here, _ROUGH)
-        state = _scaled(here, replace(state, weights=weigh(here, state)))
+        weights = weigh(here, state)
+        if any((w == 0).mean() > _MOST for w in weights):
+            # What is left shows nothing; whoever sets postures aside sees that these are too many.
+            return replace(state, weights=weights)
+        state = _scaled(here, replace(state, weights=weights))
         if problem.geometry.model.learned:
             state = replace(state, prior_std=_sizes(kinds, stated, state))
         problem, last = problem.loaded(state.x), problem

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 # Postures that a start is computed from, and steps of the alternation.
 _POSTURES, _STEPS = 200, 60
+# Orders of contraction: looking for them takes longer than these sums.
+_TWO, _THREE = ["einsum_path", (0, 1)], ["einsum_path", (0, 1), (0, 1)]
 
 
 def nearest_rotation(matrix: Array) -> Array:
@@ -72,16 +74,16 @@ def register(
     shift = np.zeros((count, 3)) if base is None else np.tile(base[:3, 3], (count, 1))
     each = np.maximum(seen.sum(0), 1)
     for step in range(_STEPS):
-        at = o[:, None] + np.einsum("nij,smj->snmi", r, c, optimize=True)
+        at = o[:, None] + np.einsum("nij,smj->snmi", r, c, optimize=_TWO)
         if base is None:
             mean_y, mean_at = np.einsum("nm,nmi->i", w, y), np.einsum("nm,snmi->si", w, at)
             if step:
-                away = np.einsum("nm,nmi,snmj->sij", w, y - mean_y, at - mean_at[:, None, None], optimize=True)
+                away = np.einsum("nm,nmi,snmj->sij", w, y - mean_y, at - mean_at[:, None, None], optimize=_THREE)
                 turn = nearest_rotation(away)
             shift = mean_y - np.einsum("sij,sj->si", turn, mean_at)
         if known is None:
-            back = np.einsum("sji,snmj->snmi", turn, y - shift[:, None, None], optimize=True) - o[:, None]
-            c = np.einsum("nji,snmj,nm->smi", r, back, seen, optimize=True) / each[:, None]
+            back = np.einsum("sji,snmj->snmi", turn, y - shift[:, None, None], optimize=_TWO) - o[:, None]
+            c = np.einsum("nji,snmj,nm->smi", r, back, seen, optimize=_THREE) / each[:, None]
     at = np.einsum("sij,snmj->snmi", turn, o[:, None] + np.einsum("nij,smj->snmi", r, c)) + shift[:, None, None]
     best = int(np.argmin(np.einsum("nm,snmi->s", w, (at - y) ** 2)))
     return turn[best], shift[best], c[best]
