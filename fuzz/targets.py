@@ -644,6 +644,57 @@ def _read_drive(path: Path) -> object:
     return load_drive(path)
 
 
+def _tracker(folder: Path) -> list[Path]:
+    """Markers and a pose beside joint positions."""
+    q = _run()["q"]
+    at = dynid.dynamics.frame_placement(_arm(), q, "link3")[:, :3, 3]
+    out = []
+    for name, header, columns in (
+        ("markers", "x1,y1,z1,x2,y2,z2,place", [at, 1.1 * at, np.ones((len(q), 1))]),
+        ("pose", "x,y,z,qx,qy,qz,qw,socket", [at, np.tile([0.0, 0, 0, 1, 1], (len(q), 1))]),
+    ):
+        rows = np.column_stack([q, *columns])
+        lines = [",".join([*_arm().coordinates, header]), *(",".join(f"{x:.9g}" for x in row) for row in rows)]
+        out.append(folder / f"{name}.csv")
+        out[-1].write_text("\n".join(lines))
+    return out
+
+
+def _samples(folder: Path) -> list[Path]:
+    """Samples of robot_calibration and easy_handeye2."""
+    q = _run(6)["q"]
+    states = [{"name": list(_arm().coordinates), "position": row.tolist()} for row in q]
+    at = {"translation": {"x": 0.1, "y": 0.2, "z": 0.3}, "rotation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}}
+    eye = [{"robot": at, "tracking": at, "joint_states": s} for s in states]
+    seen = [
+        {"header": {"frame_id": "camera"}, "point": {"x": float(row[0]), "y": float(row[1]), "z": 0.5}} for row in q
+    ]
+    data = [
+        {"joint_states": s, "observations": [{"sensor_name": "camera", "features": [f]}]}
+        for s, f in zip(states, seen, strict=True)
+    ]
+    out = []
+    for name, content in (("eye", {"samples": eye}), ("data", {"samples": data})):
+        out.append(folder / f"{name}.json")
+        out[-1].write_text(json.dumps(content))
+    return out
+
+
+def _yaml_samples(folder: Path) -> list[Path]:
+    """Samples of MoveIt, and those of the other packages, as YAML."""
+    import yaml
+
+    names, h = list(_arm().coordinates), np.eye(4).ravel().tolist()
+    joints = [{"name": names, "position": row.tolist()} for row in _run(4)["q"]]
+    pairs = [{"effector_wrt_world": h, "object_wrt_sensor": h, "joint_states": x} for x in joints]
+    contents = {f"{p.stem}.yaml": json.loads(p.read_text()) for p in _samples(folder)} | {"pairs.yaml": pairs}
+    return _write(folder, {name: yaml.safe_dump(json.loads(json.dumps(x))) for name, x in contents.items()})
+
+
+def _read_geometry(path: Path) -> object:
+    return dynid.geometry.read_measurements(path, _arm(), frame="link3")
+
+
 TARGETS: dict[str, Target] = {
     "csv": Target(_csv, _load, "csv"),
     "csv in pieces": Target(_csv, _load_pieces, "csv"),
@@ -675,6 +726,9 @@ TARGETS: dict[str, Target] = {
     "actuators": Target(_actuators, _read_actuators, "json"),
     "actuator law": Target(_law, _read_law, "lines"),
     "flexible joints": Target(_flexible, _read_flexible, "json"),
+    "geometry table": Target(_tracker, _read_geometry, "csv"),
+    "geometry samples": Target(_samples, _read_geometry, "json"),
+    "geometry yaml": Target(_yaml_samples, _read_geometry, "lines"),
     "friction": Target(_friction, _read_friction, "json"),
     "limits": Target(_limits, _read_limits, "lines"),
     "excitation": Target(_excitation, _read_excitation, "lines"),

@@ -203,10 +203,7 @@ def _pieces(files: Sequence[Path], settings: Settings) -> Iterator[tuple[Path, P
                 if len(plain) == len(states):
                     raise MissingData("it has joint positions and nothing that was measured", where=path.name)
                 continue
-            content = plain[path]
-            count = len(content.get("samples", ())) if isinstance(content, Mapping) else len(content)
-            fitting = next((s for s in states if len(s.values) == count), states[0] if states else None)
-            yield from ((path, p) for p in read_samples(content, stem_of(path), path.name, fitting, settings))
+            yield from ((path, p) for p in read_samples(plain[path], stem_of(path), path.name, states, settings))
         elif is_log(path):
             yield from ((path, p) for p in read_table(path, settings))
         else:

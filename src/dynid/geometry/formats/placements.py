@@ -28,7 +28,7 @@ __all__ = ["of_angles", "of_matrix", "of_quaternions", "of_transform", "sensor_i
 
 Array = NDArray[np.float64]
 
-# How far the length of a quaternion may be from one, and above which angles are in degrees (rad).
+# How far a quaternion or a rotation may be from length one, and above which angles are in degrees (rad).
 _UNIT_LENGTH, _ANGLE = 0.05, 2 * np.pi + 0.1
 # Pairs of postures that are compared, and by what factor one case has to be better.
 _PAIRS, _BETTER = 300, 2.0
@@ -74,6 +74,9 @@ def of_matrix(given: Any, where: str) -> Array:
         raise DamagedFile("a placement is not 16 numbers", where=where) from None
     if not np.isfinite(found).all() or np.abs(found[3] - [0, 0, 0, 1]).max() > 1e-6:
         raise DamagedFile("a placement does not end with the row 0, 0, 0, 1", where=where)
+    turn = found[:3, :3]
+    if np.abs(turn).max() > 2 or np.abs(turn @ turn.T - np.eye(3)).max() > _UNIT_LENGTH or np.linalg.det(turn) < 0:
+        raise DamagedFile("a placement has no rotation in its upper left part", where=where)
     return found
 
 

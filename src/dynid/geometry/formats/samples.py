@@ -33,7 +33,9 @@ from dynid.errors import (
 from dynid.geometry.formats.joints import positions_of
 from dynid.geometry.formats.piece import Piece, Settings, carrying
 from dynid.geometry.formats.placements import of_matrix, of_transform, sensor_in_hand
-from dynid.reading import check_nesting, read_text
+from dynid.limits import file_limits
+from dynid.reading import read_json, read_text
+from dynid.recording.files import kind_of
 from dynid.recording.table import shown
 
 __all__ = ["ENDINGS", "JointStates", "is_joint_states", "joint_states_of", "read_plain", "read_samples"]
@@ -66,26 +68,36 @@ class JointStates:
 
 def read_plain(path: Path) -> Any:
     """Content of a YAML or JSON file, a list of them where a file holds several documents."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        text = read_text(path)
-        # Aliases could make a small file a large one; none of these packages writes them.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=loader)):
-            raise DamagedFile("it has YAML aliases, which are not read: write the values themselves", where=path.name)
-        found = [x for x in yaml.load_all(text, Loader=loader) if x is not None]
-        check_nesting(found, ValueError)
+        found = [read_json(path)] if kind_of(path) == ".json" else _documents(read_text(path), path.name)
     except FileNotFoundError:
         raise MissingFile(f"there is no file '{path}'") from None
     except OSError as error:
         raise MissingFile(f"'{path}' cannot be read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DamagedFile(f"it is neither YAML nor JSON: {reason:.120}", where=path.name) from None
     if not found:
         raise MissingData("it is empty", where=path.name)
     return found[0] if len(found) == 1 else found
+
+
+def _documents(text: str, file: str) -> list[Any]:
+    """Documents of a YAML text; ValueError for everything that is wrong with it."""
+    import yaml
+
+    loader, depth, most = getattr(yaml, "CSafeLoader", yaml.SafeLoader), 0, file_limits().nesting
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            # Aliases could make a small file a large one; none of these packages writes them.
+            if isinstance(event, yaml.AliasEvent):
+                raise DamagedFile("it has YAML aliases, which are not read: write the values themselves", where=file)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > most:
+                raise ValueError(f"it is nested more than {most} levels deep, the limit DYNID_MAX_NESTING")
+        return [x for x in yaml.load_all(text, Loader=loader) if x is not None]
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
 
 
 def is_joint_states(content: Any) -> bool:
@@ -102,7 +114,7 @@ def joint_states_of(content: Mapping[str, Any], file: str) -> JointStates:
     return JointStates(tuple(map(str, names)), values, file)
 
 
-def read_samples(content: Any, stem: str, file: str, states: JointStates | None, settings: Settings) -> list[Piece]:
+def read_samples(content: Any, stem: str, file: str, states: Sequence[JointStates], settings: Settings) -> list[Piece]:
     """What samples tell of sensors.
 
     Parameters
@@ -111,8 +123,8 @@ def read_samples(content: Any, stem: str, file: str, states: JointStates | None,
         Content of the file.
     stem, file : str
         Name of the file without and with its ending.
-    states : JointStates, optional
-        Joint positions of a file beside it, for samples that have none.
+    states : sequence of JointStates
+        Joint positions of files beside it, for samples that have none; of several those of as many postures count.
     settings : Settings
         What was said, and the notes.
 
@@ -145,23 +157,24 @@ def read_samples(content: Any, stem: str, file: str, states: JointStates | None,
 
 
 def _own_joints(
-    samples: Sequence[Mapping[str, Any]], file: str, states: JointStates | None, settings: Settings
+    samples: Sequence[Mapping[str, Any]], file: str, states: Sequence[JointStates], settings: Settings
 ) -> Array:
     """Joint positions of hand-eye samples: their own, or those of a file beside them."""
     key = next((k for k in ("joint_states", "joint_state", "joints") if all(k in x for x in samples)), None)
     if key is not None:
         return _joints([x[key] for x in samples], file, settings)
-    if states is None:
+    if not states:
         raise MissingJoints(
             "samples have poses of the robot and no joint positions: they show where a camera sits and no errors of "
             "joints; give the joint positions of the same samples too (MoveIt: Save joint states)",
             where=file,
         )
-    if len(states.values) != len(samples):
-        raise MissingData(f"{states.file} has {len(states.values)} postures for {len(samples)} samples", where=file)
-    at = _places(states.names, states.file, settings)
-    columns = [states.names.index(name) for name in at.values()]
-    return positions_of(states.values[:, columns], tuple(at), settings, states.file)
+    mine = next((s for s in states if len(s.values) == len(samples)), states[0])
+    if len(mine.values) != len(samples):
+        raise MissingData(f"{mine.file} has {len(mine.values)} postures for {len(samples)} samples", where=file)
+    at = _places(mine.names, mine.file, settings)
+    columns = [mine.names.index(name) for name in at.values()]
+    return positions_of(mine.values[:, columns], tuple(at), settings, mine.file)
 
 
 def _joints(states: Sequence[Any], file: str, settings: Settings) -> Array:
@@ -215,7 +228,10 @@ def _calibration_data(samples: Sequence[Mapping[str, Any]], stem: str, file: str
     q = _joints([x.get("joint_states") for x in samples], file, settings)
     seen: dict[str, dict[int, tuple[str, Array]]] = {}
     for k, sample in enumerate(samples):
-        for observation in sample["observations"] or ():
+        observations = sample["observations"] or ()
+        if not isinstance(observations, list | tuple):
+            raise DamagedFile("its observations are no list", where=f"{file}, sample {k + 1}")
+        for observation in observations:
             name, frame, points = _observation(observation, f"{file}, sample {k + 1}")
             if len(points):
                 seen.setdefault(name, {})[k] = (frame, points)
