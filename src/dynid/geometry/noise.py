@@ -6,8 +6,8 @@ A posture's residuals r have the covariance
 
 with the noise sigma of the sensor, and with positions u and directions v by which the robot misses its model at this
 posture: repeatability, backlash, what the model does not have. G are the derivatives of the residuals in a motion of
-the frame, directions about the middle of what is seen. Where a posture gives three numbers or fewer, sigma stands for all of it.
-The variances theta follow by restricted maximum likelihood with Fisher's scoring,
+the frame, directions about the middle of what is seen. Where a posture gives three numbers or fewer, sigma stands for
+all of it. The variances theta follow by restricted maximum likelihood with Fisher's scoring,
 
     theta <- theta + I^-1 s,    s_k = sum r' S^-1 V_k S^-1 r - f_k,    I_kl = sum tr(S^-1 V_k S^-1 V_l),
     f_k = sum tr(S^-1 V_k) - tr(S^-1 V_k S^-1 J C J'),
