@@ -44,7 +44,8 @@ _TABLES = {"zeros": "zeros", "dh": "dh", "mdh": "mdh", "kinematics-yaml": "ur"}
 _ROBOT_FILES = (".urdf", ".xml", ".mjcf", ".sdf")
 # Lines of the verdict that fit prints; the report has all reasons.
 _LINES = 3
-_OUTPUT = "geometry.json"
+# File and number of postures that the next command names where none was given.
+_OUTPUT, _COUNT = "geometry.json", 40
 
 Data = Annotated[
     list[str] | None,
@@ -520,24 +521,15 @@ def _next(
 ) -> Iterator[str]:
     """What to do next, with a command that works."""
     yield "next:"
+    robot = [] if inputs.project is not None else [inputs.robot_file]
+    frame = [] if inputs.project is not None else ["--frame", found.frames[0]]
     if verdict.verdict == "do not use":
-        advice = next((c.advice for c in verdict.against if c.advice), "")
-        if advice:
-            yield f"  - {advice}"
-        robot = [] if inputs.project is not None else [inputs.robot_file]
-        words = ["plan", *robot, "--frame", found.frames[0], "--count", str(2 * sum(s.postures for s in found.sensors))]
-        yield f"  - choose better postures: {shlex.join(['dynid', 'geometry', *words, '-o', 'postures.csv'])}"
+        yield from (f"  - {x}" for x in dict.fromkeys(c.advice for c in verdict.against if c.advice) if x)
+        words = ["plan", *robot, *frame, "--count", str(_COUNT), "-o", "postures.csv"]
+        yield f"  - postures to measure: {shlex.join(['dynid', 'geometry', *words])}"
         return
     if output is None:
-        robot = [] if inputs.project is not None else [inputs.robot_file]
-        words = [
-            "fit",
-            *robot,
-            *data,
-            *([] if inputs.project is not None else ["--frame", found.frames[0]]),
-            "-o",
-            _OUTPUT,
-        ]
+        words = ["fit", *robot, *data, *frame, "-o", _OUTPUT]
         yield f"  - save it, with the same options: {shlex.join(['dynid', 'geometry', *words])}"
         return
     original = Path(inputs.robot_file)

@@ -1,6 +1,6 @@
 """Units of measured positions and lengths, from how far the robot moves between the same postures.
 
-spread of the measured points / spread of the frame in the robot's file = 1, 100 or 1000
+scatter of the measured points / scatter of the frame in the robot's file = 1, 100 or 1000
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ def length_factor(
     """
     units = UNITS[what]
     seen = np.isfinite(measured.reshape(len(measured), -1)).all(1)
-    spread, expected = _spread(measured[seen]), _spread(moved[seen])
+    scatter, expected = _scatter(measured[seen]), _scatter(moved[seen])
     stated = settings.units.get(what) or named
-    if expected < _STILL or spread == 0:
+    if expected < _STILL or scatter == 0:
         if stated is not None:
             return units[stated]
         away = float(np.nanmedian(np.abs(measured[seen]))) if seen.any() else 0.0
         unit = "mm" if away > _FAR else "m"
         settings.note(f"{what} are read as {unit}; the robot moves too little to tell", file)
         return units[unit]
-    likely = min(units, key=lambda u: abs(np.log(spread * units[u] / expected)))
+    likely = min(units, key=lambda u: abs(np.log(scatter * units[u] / expected)))
     # A length changes less than the position whose distance it is.
     within = _WITHIN if what == "points" else _WITHIN**3
-    words = f"{what} spread by {spread:.3g} over postures between which '{settings.frame}' moves by {expected:.3g} m"
+    words = f"{what} scatter by {scatter:.3g} over postures between which '{settings.frame}' moves by {expected:.3g} m"
     if stated is not None:
-        if likely != stated and not 1 / _WITHIN**3 < spread * units[stated] / expected < within**3:
+        if likely != stated and not 1 / _WITHIN**3 < scatter * units[stated] / expected < within**3:
             raise InvalidValue(
                 f"{words}: they are not in {stated} but in {likely}, {keyword('units', {what: likely})}",
                 "units",
@@ -63,15 +63,15 @@ def length_factor(
             )
         return units[stated]
     if what == "lengths" and likely == "cm":
-        likely = "mm" if spread > _WITHIN * expected * 10 else "m"
-    if not 1 / _WITHIN**2 < spread * units[likely] / expected < _WITHIN**2:
+        likely = "mm" if scatter > _WITHIN * expected * 10 else "m"
+    if not 1 / _WITHIN**2 < scatter * units[likely] / expected < _WITHIN**2:
         settings.note(f"{words}, which fits no unit: check the order and the signs of the joints", file)
-        likely = "m" if spread < _FAR else "mm"
+        likely = "m" if scatter < _FAR else "mm"
     settings.note(f"{what} are read as {likely}, as far as the robot moves between the postures", file)
     return units[likely]
 
 
-def _spread(x: Array) -> float:
+def _scatter(x: Array) -> float:
     """Root mean square distance from the mean."""
     if not len(x):
         return 0.0

@@ -245,8 +245,8 @@ def _calibration_data(samples: Sequence[Mapping[str, Any]], stem: str, file: str
         points = np.full((len(samples), counts.pop(), 3), np.nan)
         for k, (_, mine) in rows.items():
             points[k] = mine
-        spread = np.nanmax(points, axis=0) - np.nanmin(points, axis=0)
-        if len(rows) > 1 and spread.max() < _FIXED:
+        moved = np.nanmax(points, axis=0) - np.nanmin(points, axis=0)
+        if len(rows) > 1 and moved.max() < _FIXED:
             known.append(name)
             continue
         _check_sensor_stands(name, next(iter(rows.values()))[0], q, file, settings)
