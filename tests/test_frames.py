@@ -19,7 +19,16 @@ from dynid.markup import HtmlSummary, frame_html
 from tests.support.public import public_names
 
 # Results that are words and not tables, and settings.
-WORDS = {"Audit", "DataSet", "FeasibilityTest", "LogFormat", "SimulatorFile", "TrunkPayload"}
+WORDS = {
+    "Audit",
+    "DataSet",
+    "FeasibilityTest",
+    "LogFormat",
+    "SimulatorFile",
+    "TrunkPayload",
+    "ReadMeasurements",
+    "WholeEstimate",
+}
 
 
 def results() -> list[type]:

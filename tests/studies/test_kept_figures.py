@@ -107,7 +107,13 @@ def test_the_time_left_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 def test_every_long_study_keeps_its_parts() -> None:
     assert {study.name for study in studies().values() if not study.takes("folder")} == WHOLE
-    assert {s.name for s in studies().values() if s.takes("half")} == {"verdicts", "fleet", "bodies", "regret"}
+    assert {s.name for s in studies().values() if s.takes("half")} == {
+        "verdicts",
+        "fleet",
+        "bodies",
+        "regret",
+        "geometry-faults",
+    }
 
 
 @pytest.mark.parametrize("study", [coverage, extrapolation, flexible, legs])

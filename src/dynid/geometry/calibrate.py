@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +145,7 @@ def errors_left_out(
     groups = [_groups(m, by) for m in problem.measurements]
     rows: list[tuple[str, int, str, float, float]] = []
     parts = sorted({g for group in groups for g in group.tolist()})
-    started = perf_counter()
+    started = time.perf_counter()
     for k, part in enumerate(parts):
         kept, left = [], []
         for m, group in zip(problem.measurements, groups, strict=True):
@@ -157,7 +157,7 @@ def errors_left_out(
             return None
         rows += _predicted(problem, kept, left, str(part), robust)
         if progress is not None:
-            left_to_do = (perf_counter() - started) * (len(parts) - k - 1) / (k + 1)
+            left_to_do = (time.perf_counter() - started) * (len(parts) - k - 1) / (k + 1)
             progress(Progress(f"left out {part}", (k + 1) / len(parts), left_to_do))
     names, numbers, out_of, before, after = zip(*rows, strict=True)
     return HeldOut(by, names, np.array(numbers), out_of, np.array(before), np.array(after))

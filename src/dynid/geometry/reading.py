@@ -20,6 +20,7 @@ from dynid.geometry.measurements.points import Points
 from dynid.geometry.measurements.poses import Poses
 from dynid.geometry.measurements.sockets import Sockets
 from dynid.geometry.measurements.touches import Touches
+from dynid.markup import HtmlSummary
 from dynid.recording.files import kind_of, stem_of
 from dynid.recording.formats import is_log
 from dynid.recording.table import shown
@@ -35,7 +36,7 @@ _NOT_READ = (".", "_")
 
 
 @dataclass(frozen=True, eq=False)
-class ReadMeasurements(Sequence[Measurement]):
+class ReadMeasurements(Sequence[Measurement], HtmlSummary):
     """Measurements from files, to be given to `calibrate_geometry` as they are.
 
     Attributes

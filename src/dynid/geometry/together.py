@@ -34,6 +34,7 @@ from dynid.geometry.unknowns import GeometryModel, Unknown
 from dynid.identification.estimate import Estimate
 from dynid.identification.observing import observe
 from dynid.identification.pipeline import identify
+from dynid.markup import HtmlSummary
 from dynid.progress import Progress, ProgressCallback
 from dynid.recording.recording import Recording
 from dynid.robot.model import Robot
@@ -50,7 +51,7 @@ _STEPS, _STILL = 6, 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class WholeEstimate:
+class WholeEstimate(HtmlSummary):
     """Geometry and dynamics of one robot, with one covariance.
 
     Attributes
