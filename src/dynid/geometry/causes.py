@@ -58,6 +58,8 @@ _WORSE = 1.05
 _UNEXPLAINED = 3.0
 # Least scatter over the expected one.
 _LEAST = 1e-2
+# Mean size of errors of joints, over what one expects of them, beyond which a correction is none.
+_ABSURD = 5.0
 # Share of postures and ratio of scatters from which there are many outliers.
 _MANY, _FAR, _TURNS = 0.1, 5.0, 50
 
@@ -285,7 +287,15 @@ def _two_scatters(count: Array, squares: Array) -> tuple[Array, Array, float]:
 # -- the competition ----------------------------------------------------------------------------------
 
 
+def _believable(one: _Tried, problem: Problem) -> bool:
+    """Whether the joints of a correction are near their file: a search that ended far away explains nothing."""
+    unknowns = problem.geometry.unknowns
+    size = one.fit.x[: len(unknowns)] / np.array([u.std for u in unknowns])
+    return bool(np.mean(size**2) <= _ABSURD**2)
+
+
 def _judged(tried: list[_Tried], problem: Problem) -> GeometryCauses:
+    tried = [tried[0], *(t for t in tried[1:] if _believable(t, problem))]
     nothing, others = tried[0], tried[1:]
     q = workspace(problem.geometry.robot, problem.measurements)
     std = _tool_std(problem.geometry, nothing.fit, q)
